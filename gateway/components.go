@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/connections"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/executor"
@@ -19,6 +21,7 @@ import (
 	"sallyport/gateway/replay"
 	"sallyport/gateway/skills"
 	"sallyport/gateway/toolsearch"
+	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/budget"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
@@ -76,9 +79,10 @@ func (g *Gateway) openSandboxes() {
 
 // openCatalog opens the catalog and the components that need it, and begins to connect to the upstreams.
 func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
+	personAuth, await := g.openConnections()
 	if g.Catalog, err = catalog.Open(catalog.Options{
 		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
-		Auth: g.opts.Auth, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Isolate: g.isolated.Start,
+		Auth: g.opts.Auth, PersonAuth: personAuth, Login: await, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Isolate: g.isolated.Start,
 		Publish: g.Sandboxes.Publish, Restore: g.Privacy.Arguments, Audit: g.Auditor.Audit,
 	}); err != nil {
 		return err
@@ -102,6 +106,20 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	})
 	g.Skills.Executor = g.Executor
 	return err
+}
+
+// openConnections opens the logins of principals, and returns what the catalog needs of them; nil without Options.PersonAuth.
+func (g *Gateway) openConnections() (auth func(up config.Upstream, principal string) upstream.Authorizer, await func(context.Context, config.Upstream, tool.Call, time.Time) error) {
+	if g.opts.PersonAuth == nil {
+		return nil, nil
+	}
+	g.Connections = connections.New(connections.Options{
+		Settings: &g.cfg, Site: g.opts.Site, Audit: g.Auditor.Audit, Logger: g.log,
+		Login: func(up config.Upstream, principal string) connections.Login { return g.opts.PersonAuth(up, principal) },
+	})
+	return func(up config.Upstream, principal string) upstream.Authorizer {
+		return g.opts.PersonAuth(up, principal)
+	}, g.Connections.Await
 }
 
 // closeComponents stops running programs and then closes the components in reverse order of dependency.

@@ -19,6 +19,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/connections"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/executor"
@@ -32,6 +33,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/upstream"
+	"sallyport/gateway/upstream/oauth"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 	"sallyport/internal/redact"
@@ -66,6 +68,11 @@ type Options struct {
 	LockFile string
 	// Auth returns the authorizer of an HTTP upstream, or nil if it needs none. A nil Auth authorizes no upstream.
 	Auth func(up config.Upstream) upstream.Authorizer
+	// PersonAuth returns the login of a principal at an HTTP upstream, of "" the one that all share. With nil, all principals
+	// share one login.
+	PersonAuth func(up config.Upstream, principal string) *oauth.Handler
+	// Site is the address of the gateway's pages, without a path; "" if it serves none.
+	Site string
 	// PeerRequests says that calls may have a [tool.Peer], which answers requests of upstreams.
 	PeerRequests bool
 	// NoRoots says that no peer lists roots, so programs get no folders of the client.
@@ -109,6 +116,8 @@ type Gateway struct {
 	Executor  *executor.Executor
 	Sandboxes *executor.Sandboxes
 	Replay    *replay.Replay
+	// Connections holds the logins at upstreams; nil without Options.PersonAuth.
+	Connections *connections.Connections
 	// Plugins runs the plugins of the operator.
 	Plugins *plugin.Plugins
 	// Telemetry records metrics and traces; nil records nothing.

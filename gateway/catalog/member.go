@@ -97,6 +97,9 @@ func (m *member) boot(c *Catalog) {
 	m.unsaved.Store(known == nil)
 	m.silent.Store(known == nil && c.cache.isSilent(up))
 	m.session = upstream.New(up, membership{c}.sessionOptions(m, known))
+	if up.Auth.Per == config.PerPrincipal && c.opts.PersonAuth != nil {
+		m.session = &people{session: m.session, member: m, catalog: membership{c}, await: c.opts.Login, sessions: map[string]*person{}}
+	}
 	m.spawn(func(ctx context.Context) { membership{c}.connect(ctx, m, known != nil) })
 	close(m.booted)
 }
@@ -222,11 +225,16 @@ func (m *member) isSearched() bool {
 	}
 }
 
-// state returns the session's state; idle until the session is set.
+// state returns the session's state; idle until the session is set. Where principals have logins of their own, the operator
+// needs none once the tools are known.
 func (m *member) state() upstream.State {
 	select {
 	case <-m.booted:
-		return m.session.State()
+		s := m.session.State()
+		if s.Login && m.cfg.Load().Auth.Per == config.PerPrincipal && m.view.Load().known {
+			return upstream.State{Status: upstream.Idle, Since: s.Since}
+		}
+		return s
 	default:
 		return upstream.State{Status: upstream.Idle}
 	}

@@ -30,6 +30,10 @@ type Options struct {
 	LockFile string
 	// Auth makes the authorizer of an upstream over HTTP, nil if it needs none. A nil Auth means that none needs one.
 	Auth func(up config.Upstream) upstream.Authorizer
+	// PersonAuth makes the authorizer of a principal at an upstream with auth.per: principal. Login waits until the caller
+	// has logged in there after a time. With nil, all principals share one login.
+	PersonAuth func(up config.Upstream, principal string) upstream.Authorizer
+	Login      func(ctx context.Context, up config.Upstream, call tool.Call, after time.Time) error
 	// Asks says that calls may have a [tool.Peer] that answers requests, NoRoots that no such peer lists roots.
 	Asks, NoRoots bool
 	// OnNotice gets notifications of the upstream with the id outside of any call. It must not block. Nil ignores them.

@@ -10,6 +10,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/connections"
 	"sallyport/gateway/history"
 	"sallyport/gateway/plugin"
 	"sallyport/gateway/toolsearch"
@@ -61,6 +62,8 @@ type Options struct {
 	Workflows Workflows
 	// Renderers show results; nil shows all as they are.
 	Renderers Renderers
+	// Connections are the logins at upstreams; nil for none.
+	Connections Connections
 	// Tasks are tasks in words; without them their pages show an error.
 	Tasks Tasks
 	// Logger gets internal errors; nil discards them.
@@ -98,6 +101,7 @@ func New(verbs Service, o *Options) *Dashboard {
 		mux.HandleFunc(p.pattern(), func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, p) })
 	}
 	mux.Handle("GET /ui/static/", http.HandlerFunc(serveStatic))
+	mux.HandleFunc("GET "+connections.CallbackPath, serveCallback)
 	mux.HandleFunc("/", d.notFound)
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(d.crossOrigin))

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 
+	"sallyport/gateway/connections"
 	"sallyport/internal/tool"
 )
 
@@ -69,6 +70,10 @@ func (d *Dashboard) table() []page {
 
 		newPage("/ui/upstreams", "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
 		newPage("/ui/upstreams/{id}", "Upstream", "upstream", d.upstream),
+		newPage(connections.Path, "Connections", "connections", connectionPages{d}.list).in(groupTools, "Connections"),
+		newPage(connections.Path+"/{id}", "Connection", "connection", connectionPages{d}.show),
+		newAction(connections.Path+"/{id}", "Connection", tool.ScopeExecute, connectionPages{d}.change),
+		{method: http.MethodGet, path: connections.FinishPath, title: "Connection", scope: tool.ScopeExecute, do: connectionPages{d}.finish},
 		newPage("/ui/catalogue", "Catalogue", "catalogue", d.catalogue).in(groupTools, "Catalogue"),
 		newPage("/ui/catalogue/{upstream}/{tool}", "Tool", "tool", d.tool),
 		newPage("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),

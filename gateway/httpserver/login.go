@@ -3,9 +3,12 @@ package httpserver
 import (
 	"net"
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 	"time"
 
+	"sallyport/gateway/connections"
 	"sallyport/internal/access"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -48,7 +51,7 @@ func (e *authenticator) session(r *http.Request) (access.Caller, bool) {
 // forPages authenticates requests for pages, and redirects to the login page without a session.
 func (e *authenticator) forPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/ui/static/") {
+		if strings.HasPrefix(r.URL.Path, "/ui/static/") || r.URL.Path == connections.CallbackPath { // which a redirect of another site opens
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -68,14 +71,30 @@ func (e *authenticator) forPages(next http.Handler) http.Handler {
 	})
 }
 
-// redirectToLogin redirects a browser to the login form; a request for a part of a page redirects the whole page.
+// redirectToLogin redirects a browser to the login form, which leads back; a request for a part of a page redirects the whole page.
 func redirectToLogin(w http.ResponseWriter, r *http.Request) {
+	target := "/login"
+	if next := nextPage(r.URL.RequestURI()); r.Method == http.MethodGet && next != "/" {
+		target += "?" + url.Values{"next": {next}}.Encode()
+	}
 	if r.Header.Get("HX-Request") != "" {
 		w.Header().Set("HX-Redirect", "/login")
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	http.Redirect(w, r, target, http.StatusSeeOther)
+}
+
+// maxNext bounds the address to open after a login, in bytes.
+const maxNext = 2000
+
+// nextPage returns the address of a page of the dashboard to open after a login, "/" for any other address.
+func nextPage(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || len(address) > maxNext || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, "/ui/") || path.Clean(u.Path) != u.Path || strings.Contains(address, "\\") {
+		return "/"
+	}
+	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
 }
 
 // login serves /login: the form, a submitted token, or a one-time code.
@@ -155,7 +174,7 @@ func (f *Server) startSession(w http.ResponseWriter, r *http.Request, v access.C
 	}
 	f.auth.logins.record(r.Context(), who, r)
 	setCookie(w, r, f.auth.sessions.Open(v), int(cookieLife.Seconds()))
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.Redirect(w, r, nextPage(r.URL.Query().Get("next")), http.StatusSeeOther)
 }
 
 func setCookie(w http.ResponseWriter, r *http.Request, value string, age int) {

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,6 +37,8 @@ type client struct {
 	typed bool
 	// showsForms reports that the client shows forms, as approvals need; some clients only open URLs.
 	showsForms bool
+	// opensURLs reports that the client opens URLs (elicitation in mode url).
+	opensURLs bool
 	// answers holds the methods that the client declared to support.
 	answers map[string]bool
 	out     *outbox
@@ -80,15 +83,27 @@ func (c *client) setCapabilities(raw json.RawMessage) {
 	_ = json.Unmarshal(has["elicitation"], &modes) // none then
 	_, form := modes["form"]
 	_, url := modes["url"]
+	c.opensURLs = c.answers[methodElicit] && url
 	c.showsForms = c.answers[methodElicit] && (form || !url)
 }
 
-// checkAnswers returns an error if the client did not declare support for a method, or for the form of an approval.
-func (c *client) checkAnswers(ctx context.Context, method string) error {
-	if c.answers[method] && (c.showsForms || toolcall.ApprovalID(ctx) == "") {
+// checkAnswers returns an error if the client did not declare support for a request: for its method, for the form of an
+// approval, or for opening a URL.
+func (c *client) checkAnswers(ctx context.Context, method string, params json.RawMessage) error {
+	if c.answers[method] && (c.showsForms || toolcall.ApprovalID(ctx) == "") && (c.opensURLs || modeOf(method, params) != "url") {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", tool.ErrCannotAsk, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not support %.40s", method)})
+}
+
+// modeOf returns the mode of an elicitation, "" for another method.
+func modeOf(method string, params json.RawMessage) string {
+	if method != methodElicit {
+		return ""
+	}
+	var question struct{ Mode string }
+	_ = json.Unmarshal(params, &question)
+	return cmp.Or(question.Mode, "form")
 }
 
 // Notify implements [tool.Peer].
@@ -135,7 +150,7 @@ func sendLog(ctx context.Context, session *mcp.ServerSession, params json.RawMes
 // Ask implements [tool.Peer]: it asks a client of an older revision over its
 // session, in the stream of the request.
 func (c *client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if err := c.checkAnswers(ctx, method); err != nil {
+	if err := c.checkAnswers(ctx, method, params); err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.withRequest(ctx)
@@ -159,12 +174,7 @@ func (c *client) Ask(ctx context.Context, method string, params json.RawMessage)
 func (c *client) ask(ctx context.Context, method string, params json.RawMessage) (mcp.Result, map[string]any, error) {
 	switch method {
 	case methodElicit:
-		var question struct{ Mode string }
-		_ = json.Unmarshal(params, &question)
-		if question.Mode == "" {
-			question.Mode = "form"
-		}
-		result, err := c.session.Elicit(ctx, &mcp.ElicitParams{Mode: question.Mode})
+		result, err := c.session.Elicit(ctx, &mcp.ElicitParams{Mode: modeOf(method, params)})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -72,7 +72,7 @@ func (t *pendingCall) Notify(method string, params json.RawMessage) {
 
 // Ask implements [tool.Peer].
 func (t *pendingCall) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if err := t.client.Load().checkAnswers(ctx, method); err != nil {
+	if err := t.client.Load().checkAnswers(ctx, method, params); err != nil {
 		return nil, err
 	}
 	q := &question{method: method, params: orEmptyObject(params), reply: make(chan json.RawMessage, 1), execution: toolcall.ExecutionID(ctx)}

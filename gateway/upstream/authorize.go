@@ -184,7 +184,7 @@ func (g *guard) token(ctx context.Context) (string, error) {
 			return "", nil // the upstream refuses too, and Authorize handles that
 		}
 		if e, ok := errors.AsType[loginRequired](r.err); ok && e.NeedsLogin() {
-			return "", g.close(&loginError{r.err.Error(), ""})
+			return "", g.close(&loginError{reason: r.err.Error()})
 		}
 		if r.err != nil {
 			return "", &refusedError{codeHTTP - http.StatusUnauthorized, "get access token: " + r.err.Error()}
@@ -286,11 +286,11 @@ func (g *guard) giveUp(ctx context.Context, resp *http.Response, reason string, 
 	case resp.StatusCode != http.StatusUnauthorized:
 		return &refusedError{codeScope, reason}
 	case ok && login.NeedsLogin():
-		return g.close(&loginError{login.Error(), ""}) // its text says what to do
+		return g.close(&loginError{reason: login.Error()}) // its text says what to do
 	case g.auth != nil && cause != nil:
 		return &refusedError{codeHTTP - http.StatusUnauthorized, reason}
 	}
-	return g.close(&loginError{reason, g.remedy})
+	return g.close(&loginError{reason: reason, remedy: g.remedy})
 }
 
 // close refuses all further requests, for the first reason given.

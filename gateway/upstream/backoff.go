@@ -117,7 +117,16 @@ func formatWait(d time.Duration) string {
 
 // loginError is why an upstream refuses requests until a user acts; remedy is
 // what to do, "" if reason includes it.
-type loginError struct{ reason, remedy string }
+type loginError struct {
+	reason, remedy string
+	scope          bool // there is a login, which lacks a scope
+}
+
+// NeedsLogin reports whether a call was not made because there is no login.
+func NeedsLogin(err error) bool {
+	e, ok := errors.AsType[*loginError](err)
+	return ok && !e.scope
+}
 
 func (e *loginError) Error() string {
 	if e.remedy == "" {

@@ -141,7 +141,7 @@ func storm(t *testing.T, s *Session, dial func() error) (tries []time.Duration) 
 }
 
 func TestBackoffLimitsAttempts(t *testing.T) {
-	for name, err := range map[string]error{"dead": errors.New("connection refused"), "login": &loginError{"HTTP 401 Unauthorized", "log in"}} {
+	for name, err := range map[string]error{"dead": errors.New("connection refused"), "login": &loginError{reason: "HTTP 401 Unauthorized", remedy: "log in"}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries := storm(t, New(Settings{ID: "m"}, nil), func() error { return err })
@@ -216,7 +216,7 @@ func TestLoginIsParkedAtOnce(t *testing.T) {
 		s := New(Settings{ID: "m"}, nil)
 		defer s.Close()
 		s.dialer.dialCarrier = func(context.Context) (*carrier, error) {
-			return nil, &loginError{"HTTP 401 Unauthorized", "a person has to run: sallyport auth login m"}
+			return nil, &loginError{reason: "HTTP 401 Unauthorized", remedy: "a person has to run: sallyport auth login m"}
 		}
 		want := "upstream m needs authorization: HTTP 401 Unauthorized (a person has to run: sallyport auth login m)"
 		for range 3 {

@@ -240,9 +240,9 @@ func (s faults) scopeError(err error) *loginError {
 	case e == nil:
 		return nil
 	case e.Code == codeScopeRemedy:
-		return &loginError{e.Message, ""}
+		return &loginError{reason: e.Message, scope: true}
 	case e.Code == codeScope:
-		return &loginError{e.Message, remedyFor(s.settings, s.opts.Auth)}
+		return &loginError{reason: e.Message, remedy: remedyFor(s.settings, s.opts.Auth), scope: true}
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestNotRetryable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Settings{ID: "m"}, nil)
 		defer s.Close()
-		s.dialer.dialCarrier = func(context.Context) (*carrier, error) { return nil, &loginError{"HTTP 401", "log in"} }
+		s.dialer.dialCarrier = func(context.Context) (*carrier, error) { return nil, &loginError{reason: "HTTP 401", remedy: "log in"} }
 		for range 2 {
 			if err := s.Connect(t.Context()); err == nil || tool.AsError(err).Retryable {
 				t.Errorf("login: %v is retryable", err)

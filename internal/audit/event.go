@@ -34,6 +34,9 @@ const (
 	// Login and LoginRefused are of clients over HTTP.
 	Login        Kind = "login"
 	LoginRefused Kind = "login.refused"
+	// UpstreamLogin and UpstreamLogout are of a principal, or of an operator for all, at the upstream in Tool.
+	UpstreamLogin  Kind = "upstream.login"
+	UpstreamLogout Kind = "upstream.logout"
 	// TokenMade and TokenRevoked are about tokens for HTTP.
 	TokenMade    Kind = "token.made"
 	TokenRevoked Kind = "token.revoked"
@@ -50,7 +53,7 @@ func Kinds() []string {
 	return []string{
 		string(ExecutionStart), string(ExecutionEnd), string(Call), string(Result), string(ApprovalAsked), string(ApprovalAnswered),
 		string(PolicyChanged), string(SettingsChanged), string(DefinitionApproved), string(SkillShared), string(SkillApproved), string(SkillRemoved),
-		string(Login), string(LoginRefused), string(TokenMade), string(TokenRevoked), string(LogOpened), string(LogPruned), string(LogTorn), string(LogGap),
+		string(Login), string(LoginRefused), string(UpstreamLogin), string(UpstreamLogout), string(TokenMade), string(TokenRevoked), string(LogOpened), string(LogPruned), string(LogTorn), string(LogGap),
 	}
 }
 

@@ -19,6 +19,11 @@ type Basic struct {
 
 func (b Basic) isSet() bool { return b.Username != "" || b.Password != "" }
 
+// HasLogin reports whether a person can log in to an upstream over HTTP.
+func (u Upstream) HasLogin() bool {
+	return (u.Auth.Type == "" || u.Auth.Type == "oauth") && u.authorization() == ""
+}
+
 // UsesOAuth reports whether requests to the API of an OpenAPI document get an OAuth token.
 func (u Upstream) UsesOAuth() bool { return u.Auth.isSet() && u.Auth.Type != "none" }
 

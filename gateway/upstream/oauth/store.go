@@ -156,7 +156,9 @@ func (s *store) decode(data []byte) (*record, error) {
 }
 
 // lostError is the error of an unusable stored login, which a new login replaces.
-func (s *store) lostError(reason string) error { return &LoginError{Upstream: s.id, Reason: reason, Page: s.page} }
+func (s *store) lostError(reason string) error {
+	return &LoginError{Upstream: s.id, Reason: reason, Page: s.page}
+}
 
 func (s *store) readFile() (*record, fs.FileInfo, error) {
 	path, err := s.path()

@@ -192,9 +192,11 @@ func CheckLogin(up config.Upstream) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "upstream " + up.Name + " has no login: " + why}
 }
 
-// NewAuthorizer returns the OAuth handler of an upstream over HTTP.
-func (a *App) NewAuthorizer(up config.Upstream) *oauth.Handler {
+// NewAuthorizer returns the OAuth handler of an upstream over HTTP, for the login of a principal, "" for the one that all share.
+// The principal logs in at that page, "" for none.
+func (a *App) NewAuthorizer(up config.Upstream, principal, page string) *oauth.Handler {
 	return oauth.New(oauth.Settings{
+		Principal: principal, LoginPage: page,
 		ID: up.ID, URL: up.URL, Socket: up.Socket, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
 		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Issuer: up.Auth.Issuer, Store: up.Auth.Store,
 	}, &oauth.Options{Dir: oauth.Dir(a.Env)})

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/connections"
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream"
+	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -26,7 +28,14 @@ func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Opt
 		if CheckLogin(up) != nil {
 			return nil
 		}
-		return a.NewAuthorizer(up)
+		return a.NewAuthorizer(up, "", "")
+	}
+	opts.PersonAuth = func(up config.Upstream, principal string) *oauth.Handler {
+		page := ""
+		if principal != "" {
+			page = connections.Page(opts.Site, up.ID)
+		}
+		return a.NewAuthorizer(up, principal, page)
 	}
 	opts.Purpose = cmp.Or(opts.Purpose, "cli")
 	go sweep(log)

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
@@ -44,6 +46,14 @@ func (d *httpListener) close() {
 	if d != nil {
 		_ = d.listener.Close()
 	}
+}
+
+// site returns the address by which people reach the pages, "" if there are none.
+func (d *httpListener) site(settings config.HTTP) string {
+	if d == nil {
+		return ""
+	}
+	return cmp.Or(strings.TrimSuffix(settings.URL, "/"), httpserver.Site(d.listener))
 }
 
 // serve serves HTTP until ctx ends.
@@ -130,6 +140,9 @@ func (s *service) dashboardOptions() *dashboard.Options {
 	}
 	if s.tasks != nil {
 		opts.Tasks = s.tasks
+	}
+	if s.gateway.Connections != nil {
+		opts.Connections = s.gateway.Connections
 	}
 	return opts
 }

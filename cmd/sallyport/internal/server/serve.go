@@ -185,7 +185,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}
 	defer closeTelemetry(watched, log)
 	notices := &mcpserver.Notices{}
-	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice})
+	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice, Site: d.site(cfg.HTTP)})
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,12 @@ type loginFlags struct {
 	scopes           []string
 	noBrowser, paste bool
 	wait             time.Duration
+	principal        string
+}
+
+// principalFlag adds the flag for the login of one principal.
+func principalFlag(cmd *cobra.Command, principal *string) {
+	cmd.Flags().StringVar(principal, "principal", "", "the login of `PRINCIPAL` (such as token:ada), where auth.per is principal")
 }
 
 func authLoginCommand(a *app) *cobra.Command {
@@ -60,6 +66,7 @@ stores the tokens. A running gateway uses them without a restart.`,
 	cmd.Flags().BoolVar(&flags.noBrowser, "no-browser", false, "open no browser, only print the page's URL")
 	cmd.Flags().BoolVar(&flags.paste, "paste", false, "read the final URL of the browser from stdin")
 	cmd.Flags().DurationVar(&flags.wait, "wait", 5*time.Minute, "wait for the answer for `DURATION`")
+	principalFlag(cmd, &flags.principal)
 	return cmd
 }
 
@@ -71,7 +78,7 @@ func oneUpstream(cmd *cobra.Command, args []string) error {
 }
 
 func (a *app) authLogin(ctx context.Context, name string, flags loginFlags) error {
-	h, up, err := a.authorizer(name)
+	h, up, err := a.authorizer(name, flags.principal)
 	if err != nil {
 		return err
 	}
@@ -98,8 +105,9 @@ func (a *app) authLogin(ctx context.Context, name string, flags loginFlags) erro
 	return a.Print("logged in to " + up.Name + " (tokens are in the " + state.Store + ")")
 }
 
-// authorizer returns the OAuth handler of an upstream by its name or its id.
-func (a *app) authorizer(name string) (*oauth.Handler, config.Upstream, error) {
+// authorizer returns the OAuth handler of an upstream by its name or its id, for the login of a principal, "" for the one that
+// all share.
+func (a *app) authorizer(name, principal string) (*oauth.Handler, config.Upstream, error) {
 	cfg, err := a.Load()
 	if err != nil {
 		return nil, config.Upstream{}, err
@@ -108,7 +116,10 @@ func (a *app) authorizer(name string) (*oauth.Handler, config.Upstream, error) {
 	for _, up := range cfg.Upstreams {
 		if up.Name == name || up.ID == name {
 			err := cli.CheckLogin(up)
-			return a.NewAuthorizer(up), up, err
+			if err == nil && principal != "" && up.Auth.Per != config.PerPrincipal {
+				err = &tool.Error{Kind: tool.Invalid, Message: "all principals share one login at " + up.Name, Hint: "auth.per: principal in its settings gives each one its own"}
+			}
+			return a.NewAuthorizer(up, principal, ""), up, err
 		}
 		names = append(names, up.Name)
 	}
@@ -121,6 +132,7 @@ func (a *app) authorizer(name string) (*oauth.Handler, config.Upstream, error) {
 
 func authStatusCommand(a *app) *cobra.Command {
 	var asJSON bool
+	var principal string
 	cmd := &cobra.Command{
 		Use:     "status [flags] [UPSTREAM]",
 		Short:   "list the logins",
@@ -132,9 +144,10 @@ func authStatusCommand(a *app) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.authStatus(args, asJSON) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.authStatus(args, principal, asJSON) },
 	}
 	cli.JSONFlag(cmd, &asJSON)
+	principalFlag(cmd, &principal)
 	return cmd
 }
 
@@ -151,12 +164,12 @@ type loginJSON struct {
 	Store   string    `json:"store,omitempty"`
 }
 
-func (a *app) authStatus(args []string, asJSON bool) error {
+func (a *app) authStatus(args []string, principal string, asJSON bool) error {
 	list := struct {
 		Logins []loginJSON `json:"logins"`
 	}{[]loginJSON{}}
 	if len(args) == 1 {
-		h, up, err := a.authorizer(args[0])
+		h, up, err := a.authorizer(args[0], principal)
 		if err != nil {
 			return err
 		}
@@ -167,8 +180,8 @@ func (a *app) authStatus(args []string, asJSON bool) error {
 			return err
 		}
 		for _, up := range cfg.Upstreams {
-			if up.URL != "" && !up.Disabled {
-				list.Logins = append(list.Logins, loginOf(a.NewAuthorizer(up), up))
+			if up.URL != "" && !up.Disabled && (principal == "" || up.Auth.Per == config.PerPrincipal) {
+				list.Logins = append(list.Logins, loginOf(a.NewAuthorizer(up, principal, ""), up))
 			}
 		}
 	}
@@ -229,18 +242,21 @@ func formatTime(t time.Time) string {
 }
 
 func authLogoutCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var principal string
+	cmd := &cobra.Command{
 		Use:     "logout UPSTREAM",
 		Short:   "forget a login",
 		Long:    "Logout revokes the tokens of an upstream, if its server can do that, and forgets them.",
 		Example: "  sallyport auth logout tickets",
 		Args:    oneUpstream,
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.authLogout(cmd.Context(), args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.authLogout(cmd.Context(), args[0], principal) },
 	}
+	principalFlag(cmd, &principal)
+	return cmd
 }
 
-func (a *app) authLogout(ctx context.Context, name string) error {
-	h, up, err := a.authorizer(name)
+func (a *app) authLogout(ctx context.Context, name, principal string) error {
+	h, up, err := a.authorizer(name, principal)
 	if err != nil {
 		return err
 	}

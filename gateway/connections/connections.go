@@ -1,0 +1,275 @@
+// Package connections holds the logins of the callers at upstreams: each principal's own where the upstream has
+// auth.per: principal, and the one that all share elsewhere. A login begins and ends at a page of the gateway. A call can
+// wait for one. Its main type is [Connections].
+package connections
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/upstream/oauth"
+	"sallyport/internal/audit"
+	"sallyport/internal/config"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
+	"sallyport/internal/tool"
+	"sallyport/internal/watch"
+)
+
+// The pages of the gateway for connections: their list, the redirect URL of all logins, and where that leads.
+const (
+	Path         = "/ui/connections"
+	CallbackPath = "/ui/callback"
+	FinishPath   = "/ui/finish-login"
+)
+
+// Login is a principal's login at one upstream.
+type Login interface {
+	// Begin begins a login that ends at the redirect URL.
+	Begin(ctx context.Context, redirect string, scopes []string) (*oauth.Authorization, error)
+	Status() (oauth.Status, error)
+	// Logout revokes and deletes the tokens.
+	Logout(ctx context.Context) (was, revoked bool, err error)
+}
+
+// Options are the dependencies of [Connections].
+type Options struct {
+	// Settings are the settings in force.
+	Settings config.Source
+	// Login returns the login of a principal at an upstream, of "" the one that all share.
+	Login func(up config.Upstream, principal string) Login
+	// Site is the address of the gateway's pages, without a path; "" if it serves none.
+	Site string
+	// Audit records an event in the audit log.
+	Audit  func(ctx context.Context, e audit.Event) error
+	Logger *slog.Logger
+}
+
+const (
+	// attemptLife is how long a person may take to log in.
+	attemptLife = 10 * time.Minute
+	// maxAttempts bounds the logins that have begun, of one principal and of all.
+	maxAttempts, maxAttemptsAll = 8, 512
+)
+
+// Connections are the logins at all upstreams. It is safe for concurrent use.
+type Connections struct {
+	opts     Options
+	watchers watch.List
+
+	mu       sync.Mutex
+	attempts map[string]attempt // by the state parameter
+	asking   map[key]bool       // whether a client is being asked for the login
+}
+
+// key is a principal at an upstream.
+type key struct{ upstream, principal string }
+
+// attempt is a login that has begun.
+type attempt struct {
+	key
+	authorization *oauth.Authorization
+	ends          time.Time
+}
+
+// New returns the connections.
+func New(opts Options) *Connections {
+	return &Connections{opts: opts, attempts: map[string]attempt{}, asking: map[key]bool{}}
+}
+
+// Connection is the caller's login at one upstream, or the one that all share.
+type Connection struct {
+	// Upstream is the id, Name the name in the settings.
+	Upstream, Name, Description string
+	// Shared says that it is the login of all principals.
+	Shared bool
+	oauth.Status
+	// Error says why the login cannot be read, "" if it can.
+	Error string
+}
+
+// Connections returns the caller's logins, and for an operator also those that all share, in the order of the settings.
+func (c *Connections) Connections(ctx context.Context) (all []Connection) {
+	for _, up := range c.opts.Settings.Load().Upstreams {
+		if one, err := c.Connection(ctx, up.ID); err == nil && (up.UsesOAuth() || one.LoggedIn || one.Ended != "") {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Connection returns the caller's login at an upstream. Errors are *tool.Error.
+func (c *Connections) Connection(ctx context.Context, id string) (Connection, error) {
+	up, k, err := c.find(ctx, id)
+	if err != nil {
+		return Connection{}, err
+	}
+	one := Connection{Upstream: up.ID, Name: up.Name, Description: up.Description, Shared: k.principal == ""}
+	if one.Status, err = c.opts.Login(up, k.principal).Status(); err != nil {
+		one.Error = sanitize.Line(err.Error(), 300)
+	}
+	return one, nil
+}
+
+// find returns an upstream with a login of the caller.
+func (c *Connections) find(ctx context.Context, id string) (config.Upstream, key, error) {
+	var ids []string
+	for _, up := range c.opts.Settings.Load().Upstreams {
+		if ids = append(ids, up.ID); up.ID != id {
+			continue
+		}
+		k := key{upstream: id}
+		if up.Auth.Per == config.PerPrincipal {
+			k.principal = tool.Principal(ctx)
+		}
+		switch {
+		case up.Disabled || up.Problem != "" || up.URL == "" || !up.HasLogin():
+			return up, k, toolcall.Invalid("upstream "+id+" has no login", "")
+		case k.principal == "" && tool.Operator(ctx) == "":
+			return up, k, &tool.Error{Kind: tool.Denied, Message: "only an operator logs in to " + id + " for all", Hint: "auth.per: principal in the settings gives each principal a login of its own"}
+		}
+		return up, k, nil
+	}
+	return config.Upstream{}, key{}, toolcall.Unknown("upstream", id, suggest.Of(id, ids))
+}
+
+// Begin begins a login of the caller, and returns its state parameter for [Connections.Started]. Scopes are requested in
+// addition. Errors are *tool.Error.
+func (c *Connections) Begin(ctx context.Context, id string, scopes []string) (state string, err error) {
+	up, k, err := c.find(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if c.opts.Site == "" {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "this gateway serves no pages", Hint: "on its machine: sallyport auth login " + up.Name}
+	}
+	a, err := c.opts.Login(up, k.principal).Begin(ctx, c.opts.Site+CallbackPath, scopes)
+	if err != nil {
+		return "", &tool.Error{Kind: tool.Upstream, Message: sanitize.Line(err.Error(), 500), Err: err}
+	}
+	if !isWebPage(a.Page) {
+		return "", &tool.Error{Kind: tool.Upstream, Message: "the authorization server of " + id + " names a page that is no web page"}
+	}
+	return a.State, c.keep(attempt{k, a, time.Now().Add(attemptLife)})
+}
+
+// Started returns the page of the authorization server where a login of the caller goes on; false if there is no such login.
+func (c *Connections) Started(ctx context.Context, state string) (page string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.attempts[state]
+	if !ok || !a.isOf(ctx) {
+		return "", false
+	}
+	return a.authorization.Page, true
+}
+
+// isOf reports whether the caller began the login, which has not expired.
+func (a attempt) isOf(ctx context.Context) bool {
+	if time.Now().After(a.ends) {
+		return false
+	}
+	if a.principal == "" {
+		return tool.Operator(ctx) != ""
+	}
+	return a.principal == tool.Principal(ctx)
+}
+
+// isWebPage reports whether a browser may be sent to an address.
+func isWebPage(page string) bool {
+	u, err := url.Parse(page)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+}
+
+// keep remembers a login that has begun, unless there are too many.
+func (c *Connections) keep(a attempt) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own := 0
+	for state, other := range c.attempts {
+		if time.Now().After(other.ends) {
+			delete(c.attempts, state)
+		} else if other.principal == a.principal {
+			own++
+		}
+	}
+	if own >= maxAttempts || len(c.attempts) >= maxAttemptsAll {
+		return &tool.Error{Kind: tool.Limit, Message: "too many logins have begun", Hint: "finish one, or wait 10 minutes"}
+	}
+	c.attempts[a.authorization.State] = a
+	return nil
+}
+
+// Finish ends a login with the parameters of the redirect, once, and returns its upstream. It must be called on behalf of the
+// principal that began it: otherwise one principal could give its own account to another. Errors are *tool.Error.
+func (c *Connections) Finish(ctx context.Context, got url.Values) (id string, err error) {
+	a, ok := c.take(ctx, got.Get("state"))
+	if !ok {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "this is no login that you have begun here", Hint: "it may have expired, or belong to another user of this browser: connect again"}
+	}
+	if err := a.authorization.Finish(ctx, got); err != nil {
+		return a.upstream, &tool.Error{Kind: tool.Failed, Message: sanitize.Line(err.Error(), 500), Err: err}
+	}
+	c.opts.Logger.InfoContext(ctx, "logged in", "upstream", a.upstream, "principal", a.principal)
+	c.watchers.Notify()
+	return a.upstream, c.record(ctx, audit.UpstreamLogin, a.key)
+}
+
+// take removes and returns a login of the caller that has begun.
+func (c *Connections) take(ctx context.Context, state string) (attempt, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.attempts[state]
+	if !ok || !a.isOf(ctx) {
+		return attempt{}, false
+	}
+	delete(c.attempts, state)
+	return a, true
+}
+
+// Disconnect ends the caller's login at an upstream: its tokens are revoked, if the server supports that, and deleted. Errors
+// are *tool.Error.
+func (c *Connections) Disconnect(ctx context.Context, id string) error {
+	up, k, err := c.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	was, _, err := c.opts.Login(up, k.principal).Logout(ctx)
+	if was {
+		err = errors.Join(err, c.record(ctx, audit.UpstreamLogout, k))
+	}
+	if err != nil {
+		return &tool.Error{Kind: tool.Failed, Message: sanitize.Line(err.Error(), 500), Err: err}
+	}
+	return nil
+}
+
+// record writes the event to the audit log.
+func (c *Connections) record(ctx context.Context, kind audit.Kind, k key) error {
+	if err := c.opts.Audit(ctx, audit.Event{Kind: kind, Tool: k.upstream, Note: ownerOf(k)}); err != nil {
+		return tool.AsError(err)
+	}
+	return nil
+}
+
+// ownerOf says whose login it is.
+func ownerOf(k key) string {
+	if k.principal == "" {
+		return "of all principals"
+	}
+	return ""
+}
+
+// Page returns the address of the page where the callers log in to an upstream, "" if there is none.
+func Page(site, id string) string {
+	if site == "" {
+		return ""
+	}
+	return strings.TrimSuffix(site, "/") + Path + "/" + url.PathEscape(id)
+}

@@ -1,0 +1,136 @@
+package dashboard
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"net/url"
+
+	"sallyport/gateway/connections"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/tool"
+)
+
+// Connections are the logins of the caller at upstreams.
+type Connections interface {
+	Connections(ctx context.Context) []connections.Connection
+	Connection(ctx context.Context, id string) (connections.Connection, error)
+	// Begin begins a login and returns its state; Started returns the page of the authorization server where it goes on.
+	Begin(ctx context.Context, id string, scopes []string) (state string, err error)
+	Started(ctx context.Context, state string) (page string, ok bool)
+	// Finish ends a login with the parameters of the redirect.
+	Finish(ctx context.Context, got url.Values) (id string, err error)
+	Disconnect(ctx context.Context, id string) error
+}
+
+// connectionPages are the pages about the logins of the caller.
+type connectionPages struct{ *Dashboard }
+
+// ConnectionsPage lists logins.
+type ConnectionsPage struct {
+	All []connections.Connection
+}
+
+// ConnectionPage is what the page of one login shows.
+type ConnectionPage struct {
+	connections.Connection
+	// Continue is the page of the authorization server for a login that has begun, Host its host name; "" for none.
+	Continue, Host string
+	// Scopes are requested in addition by the form.
+	More []string
+}
+
+// maxScopes is how many scopes a form may request.
+const maxScopes = 16
+
+// errNoLogins is the error of a gateway without logins.
+var errNoLogins = &tool.Error{Kind: tool.NotFound, Message: "this gateway has no logins at upstreams"}
+
+func (d connectionPages) list(r *request) (any, error) {
+	if d.opts.Connections == nil {
+		return ConnectionsPage{}, nil
+	}
+	return ConnectionsPage{d.opts.Connections.Connections(r.Context())}, nil
+}
+
+func (d connectionPages) show(r *request) (any, error) {
+	if d.opts.Connections == nil {
+		return nil, errNoLogins
+	}
+	one, err := d.opts.Connections.Connection(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	r.setTitle(one.Upstream, Crumb{"Connections", connections.Path})
+	p := ConnectionPage{Connection: one, More: scopesOf(r.URL.Query())}
+	if page, ok := d.opts.Connections.Started(r.Context(), r.URL.Query().Get("state")); ok {
+		if u, err := url.Parse(page); err == nil {
+			p.Continue, p.Host = page, u.Host
+		}
+	}
+	return p, nil
+}
+
+func scopesOf(form url.Values) []string {
+	all := form["scope"]
+	return all[:min(len(all), maxScopes)]
+}
+
+// change connects or disconnects.
+func (d connectionPages) change(r *request) (string, error) {
+	if d.opts.Connections == nil {
+		return "", errNoLogins
+	}
+	id := r.PathValue("id")
+	page := connections.Path + "/" + url.PathEscape(id)
+	if r.PostFormValue("do") == "disconnect" {
+		if err := d.opts.Connections.Disconnect(r.Context(), id); err != nil {
+			return "", err
+		}
+		r.say("Disconnected from " + id + ".")
+		return page, nil
+	}
+	state, err := d.opts.Connections.Begin(r.Context(), id, scopesOf(r.PostForm))
+	if err != nil {
+		return "", err
+	}
+	return page + "?" + url.Values{"state": {state}}.Encode(), nil
+}
+
+// finish ends a login, for the redirect of the authorization server.
+func (d connectionPages) finish(r *request) (string, error) {
+	if d.opts.Connections == nil {
+		return "", errNoLogins
+	}
+	id, err := d.opts.Connections.Finish(r.Context(), r.URL.Query())
+	if id == "" {
+		return "", err
+	}
+	if err != nil {
+		r.warn("Not connected: " + sanitize.Line(tool.AsError(err).Message, 300) + ".")
+	} else {
+		r.say("Connected to " + id + ". Programs that wait for it go on.")
+	}
+	return connections.Path + "/" + url.PathEscape(id), nil
+}
+
+// maxCallback bounds the query of a redirect, in bytes.
+const maxCallback = 16 << 10
+
+// callbackPage is the page of the redirect.
+var callbackPage = template.Must(template.New("callback").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Sallyport</title><meta http-equiv="refresh" content="0;url={{.}}"></head>
+<body><p><a href="{{.}}">Continue</a></p></body></html>
+`))
+
+// serveCallback leads the redirect of an authorization server on to the page that ends the login. A browser does not send the
+// cookie of the dashboard with a redirect of another site; it does with a navigation that a page of the same site begins.
+func serveCallback(w http.ResponseWriter, r *http.Request) {
+	if len(r.URL.RawQuery) > maxCallback {
+		http.Error(w, "the address is too long", http.StatusRequestURITooLong)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	_ = callbackPage.Execute(w, connections.FinishPath+"?"+r.URL.Query().Encode())
+}
