@@ -61,7 +61,7 @@ func (p *people) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	for tries := 0; ; tries++ {
 		begin := time.Now()
 		one, result, err := p.try(ctx, c)
-		if err == nil || !one.needsLogin(err) || tries == maxLogins {
+		if !one.needsLogin(err) || tries == maxLogins {
 			return result, err
 		}
 		if err := p.await(ctx, *p.member.cfg.Load(), c, begin); err != nil {
@@ -84,16 +84,20 @@ func (p *people) try(ctx context.Context, c tool.Call) (*person, tool.Result, er
 
 // needsLogin reports whether a call failed because its principal has to log in.
 func (o *person) needsLogin(err error) bool {
-	if o == nil || upstream.NeedsLogin(err) {
-		return o != nil
-	}
 	e, ok := errors.AsType[*tool.Error](err)
-	return ok && e.Kind == tool.Denied && o.State().Login
+	return ok && o != nil && (upstream.NeedsLogin(err) || e.Kind == tool.Denied && o.State().Login)
 }
 
-// Connect connects the caller's session.
+// Connect connects the caller's session. If the tools are known a missing login is no error: a call waits for the login, and
+// its definition is compared again before it is sent.
 func (p *people) Connect(ctx context.Context) error {
-	return p.with(ctx, func(s session) error { return s.Connect(ctx) })
+	return p.with(ctx, func(s session) error {
+		err := s.Connect(ctx)
+		if one, ok := s.(*person); ok && one.needsLogin(err) && p.member.view.Load().known {
+			return nil
+		}
+		return err
+	})
 }
 
 // Refresh lists the tools again in the caller's session.
@@ -110,7 +114,7 @@ func (p *people) with(ctx context.Context, do func(s session) error) error {
 		return err
 	}
 	defer leave()
-	return do(one.session)
+	return do(one)
 }
 
 // enter returns the caller's session. Call leave after its use.
@@ -145,7 +149,8 @@ func (p *people) open(who string) *person {
 	opts := c.sessionOptions(m, nil)
 	opts.Auth, opts.OnNotice = auth, func(string, json.RawMessage) {} // a notice would reach all clients
 	opts.Logger = opts.Logger.With("principal", who)
-	opts.OnOffer = func(offer tool.Offer) { p.takeOffer(offer, opts.OnOffer) }
+	take := opts.OnOffer
+	opts.OnOffer = func(offer tool.Offer) { p.takeOffer(offer, take) }
 	one := &person{session: upstream.New(up, opts), lastUsed: time.Now()}
 	one.login, _ = auth.(login)
 	return one

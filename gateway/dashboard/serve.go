@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
+	"sallyport/gateway/connections"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -203,6 +205,12 @@ func (d *Dashboard) notFound(w http.ResponseWriter, r *http.Request) {
 func (d *Dashboard) crossOrigin(w http.ResponseWriter, r *http.Request) {
 	d.problem(w, &request{Request: r}, http.StatusForbidden, Problem{Message: "This form was sent by a page of another origin, so nothing was done.",
 		Hint: "open the dashboard itself, and send the form from there"})
+}
+
+// Public reports whether a path is served to browsers without a session: static files, and the redirect of a login at an
+// upstream, which a page of another site begins.
+func (*Dashboard) Public(path string) bool {
+	return strings.HasPrefix(path, "/ui/static/") || path == connections.CallbackPath
 }
 
 // LoginPage shows the login form, with the error of the last attempt, "" for none. It is for the server of /login,

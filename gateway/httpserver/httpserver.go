@@ -163,7 +163,7 @@ func (f *Server) pages(mux *http.ServeMux) {
 		return
 	}
 	pages := func(next http.Handler) http.Handler { return f.guard.forPages(f.limitBody(maxForm, next)) }
-	shown := pages(f.auth.forPages(f.inflight.track(f.opts.Dashboard)))
+	shown := pages(f.auth.forPages(f.opts.Dashboard.Public, f.inflight.track(f.opts.Dashboard)))
 	mux.Handle("/{$}", shown)
 	mux.Handle("/ui/", shown)
 	mux.Handle("/login", pages(http.HandlerFunc(f.login)))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway/connections"
 	"sallyport/internal/access"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -22,6 +21,8 @@ type Pages interface {
 	http.Handler
 	// LoginPage shows the login form, with the error of the last attempt, "" for none.
 	LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string)
+	// Public reports whether a path is served to browsers without a session.
+	Public(path string) bool
 }
 
 // cookieLife is how long a browser keeps a cookie; sessions expire on their own.
@@ -49,9 +50,9 @@ func (e *authenticator) session(r *http.Request) (access.Caller, bool) {
 }
 
 // forPages authenticates requests for pages, and redirects to the login page without a session.
-func (e *authenticator) forPages(next http.Handler) http.Handler {
+func (e *authenticator) forPages(public func(path string) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/ui/static/") || r.URL.Path == connections.CallbackPath { // which a redirect of another site opens
+		if public(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}

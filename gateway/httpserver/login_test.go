@@ -20,6 +20,8 @@ type pages struct{}
 
 func (pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { sayWho(w, r) }
 
+func (pages) Public(path string) bool { return strings.HasPrefix(path, "/ui/static/") }
+
 func (pages) LoginPage(w http.ResponseWriter, _ *http.Request, status int, problem string) {
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, "form, problem %q", problem)

@@ -103,6 +103,8 @@ var importRules = append(commandRules(), []importRule{
 		"executions are recorded from their results and calls only"},
 	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
 		"people are asked about a call by its decision; higher packages have the rules"},
+	{"gateway/connections", []string{"gateway/toolcall", "gateway/upstream/oauth", "internal/..."}, nil,
+		"a login of a principal is independent of the session that uses it"},
 	{"gateway/catalog", []string{"gateway/toolcall", "gateway/trust", "gateway/resultschema", "gateway/upstream/...", "codegen/...", "index/...", "internal/..."}, nil,
 		"the catalog is independent of callers and of decisions about calls"},
 	{"gateway/guard", []string{"gateway/toolcall", "gateway/catalog", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/history", "gateway/approvals", "gateway/auditor", "internal/..."}, nil,
@@ -292,5 +294,5 @@ const maxDependencies = 48
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch", "gateway/connections"}, others...)
 }

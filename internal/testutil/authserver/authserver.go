@@ -8,6 +8,7 @@
 package authserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -184,14 +185,14 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 
 var page = template.Must(template.New("login").Parse(`<!doctype html><title>Log in</title>
 <form method="post" action="/login"><input type="hidden" name="id" value="{{.}}">
-<button name="answer" value="allow">Allow</button><button name="answer" value="deny">Deny</button></form>`))
+<label>User <input name="user" value="ada"></label> <button name="answer" value="allow">Allow</button><button name="answer" value="deny">Deny</button></form>`))
 
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_ = page.Execute(w, r.FormValue("id"))
 }
 
-// login handles the user's decision; there is one user, who is always authenticated.
+// login handles the user's decision. The form says who the user is, who is always authenticated; the default is ada.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	id := r.FormValue("id")
 	request, err := s.store.AuthRequestByID(r.Context(), id)
@@ -203,7 +204,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		op.AuthRequestError(&issWriter{ResponseWriter: w, server: s}, r, request, oidc.ErrAccessDenied(), s.provider)
 		return
 	}
-	s.store.consent(id)
+	s.store.consent(id, cmp.Or(r.FormValue("user"), "ada"))
 	http.Redirect(w, r, op.AuthCallbackURL(s.provider)(op.ContextWithIssuer(r.Context(), s.URL), id), http.StatusFound)
 }
 

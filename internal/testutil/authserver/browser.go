@@ -13,6 +13,8 @@ import (
 // Browser acts as a user with a browser: it opens the page, follows redirects, including the client's, and submits
 // the form.
 type Browser struct {
+	// User is who logs in; "" is ada.
+	User string
 	// Deny denies the request.
 	Deny bool
 	// Tamper may change the redirect back to the client before it is followed; nil follows it as it is.
@@ -46,6 +48,9 @@ func (b *Browser) Open(ctx context.Context, page string) error {
 		return fmt.Errorf("open %s: %s: %.300s", response.Request.URL.Path, response.Status, body)
 	}
 	form := url.Values{"id": {string(found[1])}, "answer": {"allow"}}
+	if b.User != "" {
+		form.Set("user", b.User)
+	}
 	if b.Deny {
 		form.Set("answer", "deny")
 	}

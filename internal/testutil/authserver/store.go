@@ -116,11 +116,11 @@ func (s *store) countGrant(r *http.Request) {
 	}
 }
 
-func (s *store) consent(id string) {
+func (s *store) consent(id, user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if request := s.requests[id]; request != nil {
-		request.done, request.at, request.subject = true, time.Now(), "ada"
+		request.done, request.at, request.subject = true, time.Now(), user
 	}
 }
 

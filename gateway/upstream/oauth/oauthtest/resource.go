@@ -37,12 +37,14 @@ type Options struct {
 }
 
 // Resource is a running MCP server with the tools echo, which requires the scope
-// read, and admin, which requires write. It is safe for concurrent use.
+// read, whoami, which returns the user, note, which counts, and admin, which requires write. It is safe for concurrent use.
 type Resource struct {
 	// URL is the endpoint.
 	URL string
 	// Refused counts the requests that were answered 401 or 403.
 	Refused atomic.Int64
+	// Notes counts the calls of note.
+	Notes atomic.Int64
 	// Token is the last accepted token.
 	Token atomic.Pointer[string]
 
@@ -88,7 +90,7 @@ func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
 	verify := func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		return r.verify(ctx, as, token)
 	}
-	mux.Handle("/mcp", r.count(auth.RequireBearerToken(verify, required)(stepUp(handler(opts.SSE)))))
+	mux.Handle("/mcp", r.count(auth.RequireBearerToken(verify, required)(stepUp(r.handler(opts.SSE)))))
 	return r
 }
 
@@ -179,13 +181,19 @@ func stepUp(next http.Handler) http.Handler {
 	})
 }
 
-func handler(sse bool) http.Handler {
+func (r *Resource) handler(sse bool) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "guarded", Version: "1"}, nil)
 	for _, name := range []string{"echo", "admin"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name + " was here"}}}, nil, nil
 		})
 	}
+	mcp.AddTool(server, &mcp.Tool{Name: "whoami", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: req.Extra.TokenInfo.UserID}}}, nil, nil
+	})
+	mcp.AddTool(server, &mcp.Tool{Name: "note"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(r.Notes.Add(1))}}}, nil, nil
+	})
 	if sse {
 		return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)
 	}
