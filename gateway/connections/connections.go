@@ -46,6 +46,8 @@ type Options struct {
 	Login func(up config.Upstream, principal string) Login
 	// Site is the address of the gateway's pages, without a path; "" if it serves none.
 	Site string
+	// Connect connects the caller to an upstream after a login, so that its tools become known.
+	Connect func(ctx context.Context, id string) error
 	// Audit records an event in the audit log.
 	Audit  func(ctx context.Context, e audit.Event) error
 	Logger *slog.Logger
@@ -54,6 +56,8 @@ type Options struct {
 const (
 	// attemptLife is how long a person may take to log in.
 	attemptLife = 10 * time.Minute
+	// connectTimeout bounds the connection after a login, while the person waits for a page.
+	connectTimeout = 10 * time.Second
 	// maxAttempts bounds the logins that have begun, of one principal and of all.
 	maxAttempts, maxAttemptsAll = 8, 512
 )
@@ -218,7 +222,13 @@ func (c *Connections) Finish(ctx context.Context, got url.Values) (id string, er
 	}
 	c.opts.Logger.InfoContext(ctx, "logged in", "upstream", a.upstream, "principal", a.principal)
 	c.watchers.Notify()
-	return a.upstream, c.record(ctx, audit.UpstreamLogin, a.key)
+	err = c.record(ctx, audit.UpstreamLogin, a.key)
+	limited, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := c.opts.Connect(limited, a.upstream); err != nil {
+		c.opts.Logger.WarnContext(ctx, "connect after login", "upstream", a.upstream, "error", err)
+	}
+	return a.upstream, err
 }
 
 // take removes and returns a login of the caller that has begun.

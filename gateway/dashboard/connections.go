@@ -43,8 +43,17 @@ type ConnectionPage struct {
 // maxScopes is how many scopes a form may request.
 const maxScopes = 16
 
-// errNoLogins is the error of a gateway without logins.
-var errNoLogins = &tool.Error{Kind: tool.NotFound, Message: "this gateway has no logins at upstreams"}
+// connections returns the logins, for a caller who may run programs: who may only read could give another person's programs
+// its own account.
+func (d connectionPages) connections(r *request) (Connections, error) {
+	switch {
+	case d.opts.Connections == nil:
+		return nil, &tool.Error{Kind: tool.NotFound, Message: "this gateway has no logins at upstreams"}
+	case !tool.May(r.Context(), tool.ScopeExecute) && !tool.May(r.Context(), tool.ScopeMCP):
+		return nil, &tool.Error{Kind: tool.Denied, Message: "logins need the scope execute or mcp", Hint: "log in with a token that has it"}
+	}
+	return d.opts.Connections, nil
+}
 
 func (d connectionPages) list(r *request) (any, error) {
 	if d.opts.Connections == nil {
@@ -54,16 +63,17 @@ func (d connectionPages) list(r *request) (any, error) {
 }
 
 func (d connectionPages) show(r *request) (any, error) {
-	if d.opts.Connections == nil {
-		return nil, errNoLogins
+	all, err := d.connections(r)
+	if err != nil {
+		return nil, err
 	}
-	one, err := d.opts.Connections.Connection(r.Context(), r.PathValue("id"))
+	one, err := all.Connection(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	r.setTitle(one.Upstream, Crumb{"Connections", connections.Path})
 	p := ConnectionPage{Connection: one, More: scopesOf(r.URL.Query())}
-	if page, ok := d.opts.Connections.Started(r.Context(), r.URL.Query().Get("state")); ok {
+	if page, ok := all.Started(r.Context(), r.URL.Query().Get("state")); ok {
 		if u, err := url.Parse(page); err == nil {
 			p.Continue, p.Host = page, u.Host
 		}
@@ -78,19 +88,20 @@ func scopesOf(form url.Values) []string {
 
 // change connects or disconnects.
 func (d connectionPages) change(r *request) (string, error) {
-	if d.opts.Connections == nil {
-		return "", errNoLogins
+	all, err := d.connections(r)
+	if err != nil {
+		return "", err
 	}
 	id := r.PathValue("id")
 	page := connections.Path + "/" + url.PathEscape(id)
 	if r.PostFormValue("do") == "disconnect" {
-		if err := d.opts.Connections.Disconnect(r.Context(), id); err != nil {
+		if err := all.Disconnect(r.Context(), id); err != nil {
 			return "", err
 		}
 		r.say("Disconnected from " + id + ".")
 		return page, nil
 	}
-	state, err := d.opts.Connections.Begin(r.Context(), id, scopesOf(r.PostForm))
+	state, err := all.Begin(r.Context(), id, scopesOf(r.PostForm))
 	if err != nil {
 		return "", err
 	}
@@ -99,10 +110,11 @@ func (d connectionPages) change(r *request) (string, error) {
 
 // finish ends a login, for the redirect of the authorization server.
 func (d connectionPages) finish(r *request) (string, error) {
-	if d.opts.Connections == nil {
-		return "", errNoLogins
+	all, err := d.connections(r)
+	if err != nil {
+		return "", err
 	}
-	id, err := d.opts.Connections.Finish(r.Context(), r.URL.Query())
+	id, err := all.Finish(r.Context(), r.URL.Query())
 	if id == "" {
 		return "", err
 	}

@@ -37,6 +37,7 @@ func Open(tb testing.TB) *Browser {
 		// A test may run as root, and in a container with a small /dev/shm; the pages are ours.
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("no-zygote", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("headless", "shell"), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("ignore-certificate-errors", true), // servers of tests have certificates of their own
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"),
 	)
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
