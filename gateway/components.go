@@ -116,7 +116,7 @@ func (g *Gateway) openConnections() (auth func(up config.Upstream, principal str
 	g.Connections = connections.New(connections.Options{
 		Settings: &g.cfg, Site: g.opts.Site, Audit: g.Auditor.Audit, Logger: g.log,
 		Connect: func(ctx context.Context, id string) error { return g.Catalog.Connect(ctx, id) },
-		Login: func(up config.Upstream, principal string) connections.Login { return g.opts.PersonAuth(up, principal) },
+		Login:   func(up config.Upstream, principal string) connections.Login { return g.opts.PersonAuth(up, principal) },
 	})
 	return func(up config.Upstream, principal string) upstream.Authorizer {
 		return g.opts.PersonAuth(up, principal)

@@ -273,6 +273,7 @@ func allPages() map[string][]string {
 	all := maps.Clone(pages)
 	maps.Copy(all, activities)
 	maps.Copy(all, taskPages)
+	maps.Copy(all, connectionPages)
 	return all
 }
 

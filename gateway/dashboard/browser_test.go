@@ -25,7 +25,7 @@ func startServer(t *testing.T, h dashboard.Service) string {
 	if good, ok := h.(dashboard.Tasks); ok {
 		tasks = good
 	}
-	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{}, Tasks: tasks, Logger: testutil.Logger(t)})
+	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{}, Tasks: tasks, Connections: logins{}, Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.ServeHTTP(w, r.WithContext(tool.WithOperator(tool.WithPrincipal(r.Context(), "token:somebody"), "op")))
 	}))

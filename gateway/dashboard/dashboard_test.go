@@ -62,7 +62,7 @@ func ask(t *testing.T, h house, who, path string, form url.Values, headers ...st
 		r.Header.Add(name, value)
 	}
 	w := httptest.NewRecorder()
-	dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows(h), Tasks: duties(h), Logger: testutil.Logger(t)}).ServeHTTP(w, r)
+	dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows(h), Tasks: duties(h), Connections: logins(h), Logger: testutil.Logger(t)}).ServeHTTP(w, r)
 	return answer{w}
 }
 
