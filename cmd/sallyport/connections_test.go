@@ -44,7 +44,7 @@ func TestConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	binary, config := filepath.Join(dir, "sallyport"), filepath.Join(dir, "upstreams.yaml")
+	binary, config := filepath.Join(t.TempDir(), "sallyport"), filepath.Join(dir, "upstreams.yaml")
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
@@ -72,7 +72,7 @@ func TestConnections(t *testing.T) {
 		return &mcp.ElicitResult{Action: "accept"}, nil
 	})
 	got, err := callHTTP(t.Context(), ada, program("from servers.tickets import note, whoami\n[note(), whoami(), note()]"))
-	if err != nil || !strings.Contains(got, `["1", "ada", "2"]`) && !strings.Contains(got, `['1', 'ada', '2']`) {
+	if err != nil || !strings.Contains(got, `["1","ada","2"]`) {
 		t.Errorf("ada's program: %s, %v", got, err)
 	}
 	if want := "url Sallyport: log in to tickets, so that its tools can be called for you."; len(asked) != 1 || asked[0] != want {
