@@ -44,16 +44,13 @@ func TestConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	binary, config := filepath.Join(t.TempDir(), "sallyport"), filepath.Join(dir, "upstreams.yaml")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	config := filepath.Join(dir, "upstreams.yaml")
 	text := fmt.Sprintf("upstreams:\n  tickets: {url: %q, auth: {per: principal, store: file}}\nsandbox: {runsc: %q}\nhttp: {tokens: {ada: %s, bob: %s}}\n",
 		rs.URL, testutil.Runsc(t), adaToken, bobToken)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "serve", "--config", config, "--http", "127.0.0.1:0")
+	cmd := exec.Command(testutil.Binary(t), "serve", "--config", config, "--http", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_STATE_HOME="+dir)
 	url, log := startListening(t, cmd)
 	chromium := browser.Open(t)
