@@ -103,7 +103,7 @@ var importRules = append(commandRules(), []importRule{
 		"executions are recorded from their results and calls only"},
 	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
 		"people are asked about a call by its decision; higher packages have the rules"},
-	{"gateway/connections", []string{"gateway/toolcall", "gateway/upstream/oauth", "internal/..."}, nil,
+	{"gateway/connections", []string{"gateway/toolcall", "gateway/upstream/oauth", "internal/..."}, []string{"gateway", "gateway/auditor", "gateway/upstream/oauth/oauthtest"}, // real sessions of several principals
 		"a login of a principal is independent of the session that uses it"},
 	{"gateway/catalog", []string{"gateway/toolcall", "gateway/trust", "gateway/resultschema", "gateway/upstream/...", "codegen/...", "index/...", "internal/..."}, nil,
 		"the catalog is independent of callers and of decisions about calls"},
