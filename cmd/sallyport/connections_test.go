@@ -113,6 +113,7 @@ func dialAs(t *testing.T, url, token string, open func(context.Context, *mcp.Eli
 // logIn opens the page of a login in a browser without a session: logs in at the gateway, connects, and logs in at the
 // authorization server as a user.
 func logIn(t *testing.T, p *browser.Page, page, token, user string) {
+	t.Helper()
 	p.Go(page)
 	p.Fill("#token", token)
 	if p.Follow("main button.primary"); p.URL() != page {
