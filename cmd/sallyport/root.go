@@ -58,7 +58,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	flags.StringVar(&a.LogLevel, "log-level", "", "log to stderr from `LEVEL` on: debug, info, warn, error\n(default info for serve, error for all else)")
 	cli.CompleteFlag(root, "log-level", "debug", "info", "warn", "error")
 	cli.Group(root, server.ServeCommand(a.App), execCommand(a), toolscmd.CallCommand(a.App), toolscmd.SearchCommand(a.App), toolscmd.ToolsCommand(a.App), toolscmd.GenerateCommand(a.App), doctorcmd.Command(a.App), versionCommand(a),
-		upstreamscmd.Command(a.App), configcmd.Command(a.App), configcmd.UpgradeCommand(a.App), server.WorkerCommand(a.App), upstreamscmd.AuthCommand(a.App), clientscmd.ImportCommand(a.App), clientscmd.InstallCommand(a.App), skillsCommand(a), backupCommand(a), restoreCommand(a),
+		upstreamscmd.Command(a.App), upstreamscmd.AddCommand(a.App), configcmd.Command(a.App), configcmd.UpgradeCommand(a.App), server.WorkerCommand(a.App), upstreamscmd.AuthCommand(a.App), clientscmd.ImportCommand(a.App), clientscmd.InstallCommand(a.App), skillsCommand(a), backupCommand(a), restoreCommand(a),
 		accesscmd.ApprovalsCommand(a.App), auditcmd.ExecutionsCommand(a.App), auditcmd.ExplainCommand(a.App), auditcmd.LogCommand(a.App), accesscmd.PolicyCommand(a.App), workflowcmd.Command(a.App), taskcmd.RunCommand(a.App), taskcmd.TasksCommand(a.App), benchcmd.Command(a.App), examplecmd.Command(a.App), manCommand(a), topcmd.Command(a.App), accesscmd.TokenCommand(a.App), server.DashboardCommand(a.App), environmentscmd.Command(a.App), plugincmd.Command(a.App), vmcmd.Command(a.App))
 	root.AddCommand(initcmd.InitCommand(a.App), initcmd.TryCommand(a.App), initcmd.SampleCommand(a.App))
 	root.SetHelpCommand(helpCommand(root))

@@ -22,6 +22,7 @@ import (
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/models"
 	"sallyport/internal/models/modeltest"
+	"sallyport/internal/registry/registrytest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/testutil/golden"
@@ -82,10 +83,13 @@ func TestScripts(t *testing.T) {
 	as := authserver.New(t, &authserver.Options{Clients: []authserver.Client{{ID: "robot", Secret: "s3cret", Service: true}}})
 	guarded := oauthtest.New(t, as, nil)
 	model := modeltest.New(t, models.OpenAI, modelOfScripts)
+	servers, packages := registrytest.Weather(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GUARDED", guarded.URL)
+			env.Setenv("REGISTRY", servers.URL)
+			env.Setenv("npm_config_registry", packages.URL)
 			env.Setenv("MODEL", model.URL)
 			env.Setenv("MODEL_KEY", modeltest.Key)
 			env.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/bus")

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/access"
 	"sallyport/internal/policy"
+	"sallyport/internal/registry"
 )
 
 // To add a key:
@@ -45,6 +46,8 @@ type Config struct {
 	Observe bool
 	// Search configures the search for tools.
 	Search Search
+	// Registry is the URL of the MCP registry in which add and search --registry look servers up; default the official one.
+	Registry string
 	// Models are the language models that write programs for tasks, by name.
 	Models map[string]LanguageModel
 	// Tasks configures tasks in words.
@@ -417,7 +420,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Tasks: defaultTasks(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
+	return Config{Registry: registry.URL, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Tasks: defaultTasks(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

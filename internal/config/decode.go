@@ -34,6 +34,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"trust", d.OneOf((*string)(&c.Trust), trusts...)},
 		{"observe", scalar(d, &c.Observe, yamlstrict.Bool)},
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
+		{"registry", d.Text(&c.Registry)},
 		{"models", func(at path, n *yaml.Node) { d.models(at, n, c) }},
 		{"tasks", func(at path, n *yaml.Node) { d.tasks(at, n, &c.Tasks) }},
 		{"plugins", func(at path, n *yaml.Node) { pluginDecoder{d}.plugins(at, n, c) }},

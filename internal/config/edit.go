@@ -19,23 +19,24 @@ import (
 // Entry is an upstream in the form of the file: references are not resolved, and
 // empty fields are omitted. Secrets are references.
 type Entry struct {
-	Name        string     `yaml:"-"`
-	Description string     `yaml:"description,omitempty"`
-	Command     string     `yaml:"command,omitempty"`
-	Args        []string   `yaml:"args,omitempty,flow"`
-	Env         Values     `yaml:"env,omitempty"`
-	Dir         string     `yaml:"cwd,omitempty"`
-	URL         string     `yaml:"url,omitempty"`
-	Headers     Values     `yaml:"headers,omitempty"`
-	Socket      string     `yaml:"socket,omitempty"`
-	Transport   string     `yaml:"transport,omitempty"`
-	Auth        *EntryAuth `yaml:"auth,omitempty"`
-	OpenAPI     string     `yaml:"openapi,omitempty"`
-	Query       Values     `yaml:"query,omitempty"`
-	Include     []string   `yaml:"include,omitempty,flow"`
-	Exclude     []string   `yaml:"exclude,omitempty,flow"`
-	Timeout     string     `yaml:"timeout,omitempty"`
-	Disabled    bool       `yaml:"disabled,omitempty"`
+	Name        string          `yaml:"-"`
+	Description string          `yaml:"description,omitempty"`
+	Command     string          `yaml:"command,omitempty"`
+	Args        []string        `yaml:"args,omitempty,flow"`
+	Env         Values          `yaml:"env,omitempty"`
+	Dir         string          `yaml:"cwd,omitempty"`
+	Isolate     *EntryIsolation `yaml:"isolate,omitempty"`
+	URL         string          `yaml:"url,omitempty"`
+	Headers     Values          `yaml:"headers,omitempty"`
+	Socket      string          `yaml:"socket,omitempty"`
+	Transport   string          `yaml:"transport,omitempty"`
+	Auth        *EntryAuth      `yaml:"auth,omitempty"`
+	OpenAPI     string          `yaml:"openapi,omitempty"`
+	Query       Values          `yaml:"query,omitempty"`
+	Include     []string        `yaml:"include,omitempty,flow"`
+	Exclude     []string        `yaml:"exclude,omitempty,flow"`
+	Timeout     string          `yaml:"timeout,omitempty"`
+	Disabled    bool            `yaml:"disabled,omitempty"`
 }
 
 // Values are texts by name, such as an environment or headers.
@@ -48,6 +49,47 @@ type EntryAuth struct {
 	ClientSecret string   `yaml:"client_secret,omitempty"`
 	Scopes       []string `yaml:"scopes,omitempty,flow"`
 	RedirectPort int      `yaml:"redirect_port,omitempty"`
+}
+
+// EntryIsolation is an [Isolation] in the form of the file. The zero value is written as true.
+type EntryIsolation struct {
+	Mounts   []EntryMount      `yaml:"mounts,omitempty"`
+	Hosts    []string          `yaml:"hosts,omitempty,flow"`
+	Home     string            `yaml:"home,omitempty"`
+	Registry string            `yaml:"registry,omitempty"`
+	Limits   map[string]string `yaml:"limits,omitempty,flow"`
+	// off: the file has false.
+	off bool
+}
+
+// EntryMount is an [IsolationMount] in the form of the file.
+type EntryMount struct {
+	Path string `yaml:"path"`
+	Mode string `yaml:"mode,omitempty"`
+}
+
+// MarshalYAML returns true for the zero value, else the mapping.
+func (i EntryIsolation) MarshalYAML() (any, error) {
+	if i.off {
+		return false, nil
+	}
+	if len(i.Mounts)+len(i.Hosts)+len(i.Limits) == 0 && i.Home == "" && i.Registry == "" {
+		return true, nil
+	}
+	type plain EntryIsolation
+	return plain(i), nil
+}
+
+// UnmarshalYAML reads true, false or a mapping.
+func (i *EntryIsolation) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		var on bool
+		err := n.Decode(&on)
+		i.off = !on
+		return err
+	}
+	type plain EntryIsolation
+	return n.Decode((*plain)(i))
 }
 
 // Same reports whether two entries reach the same server in the same way,

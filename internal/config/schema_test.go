@@ -135,7 +135,7 @@ var unknownToSchema = strings.Fields(
 		// Values and keys that depend on each other.
 		"auth auth_issuer isolate_remote http operators sandbox_remote_environments " +
 		// Forms of values that no pattern of JSON Schema says: globs, names in programs, addresses.
-		"names_of_tools sandbox_remote hint_home " +
+		"names_of_tools sandbox_remote hint_home registry " +
 		// Of two keys with one name, the schema sees one.
 		"duplicates")
 

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,6 +69,7 @@ func (c *Config) problems() []problem {
 	if e := c.Search.Embeddings; e != nil {
 		all = append(all, e.problems(path{"search", "embeddings"})...)
 	}
+	all = append(all, registryProblems(path{"registry"}, c.Registry)...)
 	all = append(all, c.modelProblems(path{"models"}, path{"tasks"})...)
 	all = append(all, c.pluginProblems(path{"plugins"})...)
 	all = append(all, c.Privacy.problems(path{"privacy"})...)
@@ -152,4 +154,16 @@ func oneOfProblem(at path, value string, words []string) []problem {
 // formatBound formats a number or a size, and a duration without trailing zero units.
 func formatBound(v any) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(fmt.Sprint(v))
+}
+
+// registryProblems checks the URL of the MCP registry. What it answers becomes command lines, so it is read over TLS only.
+func registryProblems(at path, text string) []problem {
+	if text == "" {
+		return nil
+	}
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" {
+		return []problem{{at: at, message: `"registry" must be an https:// URL without a user and a query, as in https://registry.example.com`}}
+	}
+	return nil
 }

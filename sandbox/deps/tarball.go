@@ -123,6 +123,11 @@ func (u *unpacker) unpackTarball(file, to string) error {
 	}
 }
 
+// withoutDots returns a path without the parts ".", which some packages have: package/./dist/index.js.
+func withoutDots(name string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(name, "/"), func(part string) bool { return part == "." }), "/")
+}
+
 func (u *unpacker) unpackMember(header *tar.Header, from io.Reader, to string) error {
 	switch header.Typeflag {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
@@ -132,7 +137,7 @@ func (u *unpacker) unpackMember(header *tar.Header, from io.Reader, to string) e
 		u.note("%s: %s is left out: it is not a regular file", to, header.Name)
 		return nil
 	}
-	_, name, inFolder := strings.Cut(strings.TrimPrefix(header.Name, "./"), "/") // mostly "package/"
+	_, name, inFolder := strings.Cut(withoutDots(header.Name), "/") // mostly "package/"
 	if err := checkName(name); err != nil || !inFolder {
 		return fmt.Errorf("%w: the file name %.100q", ErrUnsafe, header.Name)
 	}

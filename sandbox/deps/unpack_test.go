@@ -176,6 +176,7 @@ func TestUnpackTarball(t *testing.T) {
 		"good":        {tgzOf(member{"package/package.json", "{}"}, member{"package/lib/a.js", "1"}), []string{"pkg/lib/a.js", "pkg/package.json"}},
 		"odd members": {odd.Bytes(), []string{"pkg/bin/run", "pkg/link/passwd", "pkg/setuid"}},
 		"traversal":   {tgzOf(member{"package/../../x", "1"}), nil},
+		"dots":        {tgzOf(member{"./package/./lib/./a.js", "1"}), []string{"pkg/lib/a.js"}},
 		"absolute":    {tgzOf(member{"/etc/x", "1"}), []string{"pkg/etc/x"}}, // the first part of a name never counts
 		"no folder":   {tgzOf(member{"x", "1"}), nil},
 		"too large":   {tgzOf(member{"package/x", strings.Repeat("0", 2<<20)}), nil},

@@ -23,7 +23,7 @@ import (
 
 // importFlags are the flags of import.
 type importFlags struct {
-	SecretStore
+	cli.SecretStore
 	dryRun, asJSON bool
 }
 
@@ -275,7 +275,7 @@ func otherServers(r *clients.Reader, sources []source, p clients.System) []clien
 }
 
 // finishImport writes the files and prints what was done.
-func (a *app) finishImport(f *config.File, rows []clients.Row, store SecretStore) error {
+func (a *app) finishImport(f *config.File, rows []clients.Row, store cli.SecretStore) error {
 	made, err := a.saveImport(f, rows, store)
 	if err != nil {
 		return err
@@ -291,8 +291,8 @@ func (a *app) finishImport(f *config.File, rows []clients.Row, store SecretStore
 }
 
 // saveImport stores the secrets, and writes the settings if they have changed.
-func (a *app) saveImport(f *config.File, rows []clients.Row, store SecretStore) (changed bool, err error) {
-	if err := a.storeSecrets(f, rows, store); err != nil { // first, so that references never lack their values
+func (a *app) saveImport(f *config.File, rows []clients.Row, store cli.SecretStore) (changed bool, err error) {
+	if err := store.Put(f, clients.SecretsOf(rows)); err != nil { // first, so that references never lack their values
 		return false, err
 	}
 	changed = f.Changed()
@@ -335,11 +335,11 @@ func importedEntries(rows []clients.Row) (entries []config.Entry) {
 }
 
 // reportVariables prints where the secrets are, and which variables still have to be set.
-func (a *app) reportVariables(f *config.File, rows []clients.Row, store SecretStore) error {
+func (a *app) reportVariables(f *config.File, rows []clients.Row, store cli.SecretStore) error {
 	missing := a.UnsetVariables(f, importedEntries(rows)...)
 	secrets := clients.SecretsOf(rows)
 	lost := slices.ContainsFunc(missing, func(name string) bool { _, ok := secrets[name]; return ok })
-	text := store.report(f, secrets)
+	text := store.Report(f, secrets)
 	if len(missing) > 0 {
 		text = append(text, "not set yet: "+strings.Join(missing, ", "))
 	}

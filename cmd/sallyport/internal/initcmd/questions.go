@@ -1,7 +1,6 @@
 package initcmd
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -171,25 +170,7 @@ func (q *questions) text(ctx context.Context, question, given, proposal string) 
 	return line, err
 }
 
-// line prints a question and reads one line. A terminal delivers one line to each read, so the next reader finds the next line.
+// line prints a question and reads one line.
 func (q *questions) line(ctx context.Context, question string) (string, error) {
-	fmt.Fprint(q.out, cli.Clean(question))
-	type answer struct {
-		line string
-		err  error
-	}
-	got := make(chan answer, 1)
-	go func() { // ends with the process: a read of a terminal cannot be cancelled
-		line, err := bufio.NewReaderSize(q.in, 4096).ReadString('\n')
-		got <- answer{strings.TrimSpace(line), err}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case a := <-got:
-		if a.err != nil {
-			return "", &tool.Error{Kind: tool.Canceled, Message: "the terminal was closed before the answer", Hint: "run sallyport init again"}
-		}
-		return a.line, nil
-	}
+	return cli.ReadLine(ctx, q.in, q.out, question)
 }

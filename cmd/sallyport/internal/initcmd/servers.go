@@ -78,13 +78,13 @@ func (s *setup) importServers(ctx context.Context) error {
 
 // importChosen imports the servers, with their secrets in the env file.
 func (s *setup) importChosen(found, others []clients.Found) error {
-	store := clientscmd.SecretStore{EnvFile: cmp.Or(s.envFile, s.file.EnvFile(), filepath.Join(filepath.Dir(s.file.Path), "secrets.env"))}
+	store := cli.SecretStore{EnvFile: cmp.Or(s.envFile, s.file.EnvFile(), filepath.Join(filepath.Dir(s.file.Path), "secrets.env"))}
 	switch {
 	case !hasSecrets(found):
 		s.begin()
 	case s.prefersKeyring():
 		s.begin()
-		store = clientscmd.SecretStore{Keyring: true}
+		store = cli.SecretStore{Keyring: true}
 	default:
 		if err := s.beginWith(store.EnvFile); err != nil {
 			return err

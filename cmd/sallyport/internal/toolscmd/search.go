@@ -15,21 +15,28 @@ import (
 func SearchCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
 	var s toolsearch.Request
-	var asJSON bool
+	var asJSON, inRegistry bool
 	cmd := &cobra.Command{
 		Use:   "search [flags] [QUERY...]",
 		Short: "find tools, as search_tools does",
 		Long: `Search prints the result of search_tools: the tools that match the query best,
 each with its signature and a line about it. Without a query it lists the
-upstreams, or the tools of the upstream that --upstream names.`,
+upstreams, or the tools of the upstream that --upstream names.
+
+With --registry it searches the names of the servers in the MCP registry instead, of
+which sallyport add adds one.`,
 		Example: `  sallyport search read several files
   sallyport search --detail full --language typescript create_entities
+  sallyport search --registry weather
   sallyport search --json --limit 3 weather | jq -r '.tools[].id'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.Limit < 0 || s.Budget < 0 {
 				return cli.Misuse(cmd, "--limit and --budget must not be negative")
 			}
 			s.Query = strings.Join(args, " ")
+			if inRegistry {
+				return a.searchRegistry(cmd.Context(), s.Query, s.Limit, asJSON)
+			}
 			return a.search(cmd.Context(), s, asJSON)
 		},
 	}
@@ -39,6 +46,7 @@ upstreams, or the tools of the upstream that --upstream names.`,
 	flags.IntVar(&s.Limit, "limit", 0, "print at most `N` tools (default as many as the budget allows)")
 	flags.IntVar(&s.Budget, "budget", 0, "use at most `N` tokens (default 400)")
 	flags.StringVar(&s.Language, "language", "", "write signatures in `LANGUAGE`: python or typescript\n(default python)")
+	flags.BoolVar(&inRegistry, "registry", false, "search the servers of the MCP registry, not the tools here")
 	cli.JSONFlag(cmd, &asJSON)
 	cli.CompleteFlag(cmd, "detail", "names", "summary", "signature", "full")
 	cli.CompleteFlag(cmd, "language", "python", "typescript")

@@ -1,11 +1,9 @@
 package upstreamscmd
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -123,18 +121,7 @@ func (a *app) confirmLearning(ctx context.Context, calls []learnCall, skipped in
 	if !cli.IsTerminal(a.Stdin) {
 		return false, &tool.Error{Kind: tool.Invalid, Message: "nothing was called", Hint: "--yes makes the calls without asking"}
 	}
-	fmt.Fprintf(a.Stderr, "Make %s? [y/N] ", cli.Count(len(calls), "call"))
-	answer := make(chan string, 1)
-	go func() { // ends with the process: a read of a terminal cannot be canceled
-		line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case <-ctx.Done():
-		return false, ctx.Err()
-	case line := <-answer:
-		return line == "y" || line == "yes", nil
-	}
+	return a.Confirm(ctx, "Make "+cli.Count(len(calls), "call")+"?", false)
 }
 
 func (a *app) learn(ctx context.Context, g *gateway.Gateway, calls []learnCall, asJSON bool) error {

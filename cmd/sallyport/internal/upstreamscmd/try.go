@@ -48,6 +48,9 @@ type testResult struct {
 	Templates int    `json:"resource_templates"`
 	Prompts   int    `json:"prompts"`
 	Millis    int64  `json:"milliseconds"`
+
+	tools []string // names, as add shows them
+	held  int
 }
 
 func (a *app) upstreamsTest(ctx context.Context, names []string, asJSON bool) error {

@@ -1,4 +1,4 @@
-package clientscmd
+package cli
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
@@ -17,7 +16,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// SecretStore is where an import stores the secrets of clients. Without any, only the settings are written.
+// SecretStore is where secrets of new upstreams are stored. Without any, only the settings are written.
 type SecretStore struct {
 	// EnvFile is the path of a file of variables; it becomes the env_file of the settings.
 	EnvFile string
@@ -25,9 +24,9 @@ type SecretStore struct {
 	Keyring bool
 }
 
-// storeSecrets stores the secrets of servers, each where its name says.
-func (a *app) storeSecrets(f *config.File, rows []clients.Row, store SecretStore) error {
-	variables, keyring := clients.SplitSecrets(clients.SecretsOf(rows))
+// Put stores secrets, each where its name says. A file of variables becomes the env_file of the settings.
+func (store SecretStore) Put(f *config.File, secrets config.Secrets) error {
+	variables, keyring := clients.SplitSecrets(secrets)
 	if store.Keyring {
 		return storeInKeyring(keyring)
 	}
@@ -60,7 +59,7 @@ func storeInFile(f *config.File, envFile string, secrets config.Secrets) error {
 	case file:
 	case "":
 		if err := f.SetEnvFile(file); err != nil {
-			return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "write env_file: " + file + " into it yourself, then import again"}
+			return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "write env_file: " + file + " into it yourself, then try again"}
 		}
 	default:
 		return &tool.Error{Kind: tool.Invalid, Message: f.Path + " reads its variables from another file, " + set, Hint: "use --env-file " + set}
@@ -68,14 +67,14 @@ func storeInFile(f *config.File, envFile string, secrets config.Secrets) error {
 	return writeSecrets(envFile, secrets)
 }
 
-// report says where the secrets are.
-func (store SecretStore) report(f *config.File, secrets config.Secrets) (text []string) {
+// Report says where the secrets are.
+func (store SecretStore) Report(f *config.File, secrets config.Secrets) (text []string) {
 	variables, keyring := clients.SplitSecrets(secrets)
 	if store.Keyring && len(keyring) > 0 {
-		text = append(text, cli.Plural(len(keyring), "secret is", "secrets are")+" in the keyring")
+		text = append(text, Plural(len(keyring), "secret is", "secrets are")+" in the keyring")
 	}
 	if store.EnvFile != "" && len(variables) > 0 {
-		text = append(text, fmt.Sprintf("%s in %s, which %s reads", cli.Plural(len(variables), "secret is", "secrets are"), store.EnvFile, f.Path))
+		text = append(text, fmt.Sprintf("%s in %s, which %s reads", Plural(len(variables), "secret is", "secrets are"), store.EnvFile, f.Path))
 	}
 	return text
 }
@@ -91,7 +90,7 @@ func writeSecrets(path string, secrets config.Secrets) error {
 	}
 	data, err := config.MergeEnv(old, secrets)
 	if err != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: path + ": " + err.Error(), Err: err, Hint: "nothing was written; correct that line, or remove it to take the imported value"}
+		return &tool.Error{Kind: tool.Invalid, Message: path + ": " + err.Error(), Err: err, Hint: "nothing was written; correct that line, or remove it to take the new value"}
 	}
 	if _, err := atomicfile.Write(path, old, data, &atomicfile.Options{Mode: 0o600, Force: true}); err != nil {
 		return fmt.Errorf("write secrets: %w", err)

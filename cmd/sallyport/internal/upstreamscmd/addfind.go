@@ -1,0 +1,159 @@
+package upstreamscmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/candidate"
+	"sallyport/internal/config"
+	"sallyport/internal/presets"
+	"sallyport/internal/registry"
+	"sallyport/internal/suggest"
+	"sallyport/internal/tool"
+)
+
+// find returns the server that a word of the command line names.
+func (a *app) find(ctx context.Context, file *config.File, server string, flags addFlags) (candidate.Candidate, error) {
+	kind, rest, _ := strings.Cut(server, ":")
+	switch {
+	case kind == "npm" || kind == "pypi":
+		return a.findPackage(ctx, kind, rest)
+	case kind == "oci" || kind == "docker" || kind == "image":
+		return candidate.OfImage(rest)
+	case isDocument(server):
+		path, err := documentFrom(file.Path, server)
+		if err != nil {
+			return candidate.Candidate{}, err
+		}
+		return candidate.OfDocument(strings.ReplaceAll(path, "$$", "$"))
+	case strings.Contains(server, "://"):
+		return wrapInvalid(candidate.OfURL(server))
+	case strings.Contains(server, "/"):
+		return a.findEntry(ctx, file, server, flags.choice)
+	}
+	if p, ok := presets.Find(server); ok {
+		return candidate.OfPreset(p, flags.choice)
+	}
+	return candidate.Candidate{}, a.explainUnknown(ctx, file, server)
+}
+
+func wrapInvalid(c candidate.Candidate, err error) (candidate.Candidate, error) {
+	if err != nil {
+		return c, &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "give the URL of an MCP server, as in https://example.com/mcp"}
+	}
+	return c, nil
+}
+
+// isDocument reports whether a word is a document of OpenAPI: a file that exists, or a URL of one, by its ending.
+func isDocument(server string) bool {
+	at := server
+	if parsed, err := url.Parse(server); err == nil && strings.Contains(server, "://") {
+		at = parsed.Path
+	}
+	if !slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(at))) {
+		return false
+	}
+	if strings.Contains(server, "://") || strings.HasPrefix(server, ".") || filepath.IsAbs(server) {
+		return true
+	}
+	_, err := os.Stat(server)
+	return err == nil
+}
+
+// cutVersion splits NAME@VERSION; the @ of a scope of npm is part of the name.
+func cutVersion(text string) (name, version string) {
+	if at := strings.LastIndexByte(text, '@'); at > 0 {
+		return text[:at], text[at+1:]
+	}
+	if name, version, ok := strings.Cut(text, "=="); ok {
+		return name, version
+	}
+	return text, ""
+}
+
+func (a *app) findPackage(ctx context.Context, kind, text string) (candidate.Candidate, error) {
+	name, version := cutVersion(text)
+	if version == "latest" {
+		version = ""
+	}
+	p := a.Progress("reading "+kind, 0)
+	info, err := registry.ReadPackage(ctx, registry.NewHTTP(), kind, a.packageIndex(kind), name, version)
+	p.Stop()
+	if err != nil {
+		return candidate.Candidate{}, lookupError(err, "correct the name or the version; "+kind+":PACKAGE@VERSION names a version")
+	}
+	return candidate.OfPackage(kind, info)
+}
+
+// packageIndex returns the registry of packages that the environment names, "" for the usual one.
+func (a *app) packageIndex(kind string) string {
+	index, _ := a.Env(map[string]string{"npm": "npm_config_registry", "pypi": "UV_DEFAULT_INDEX"}[kind])
+	return strings.TrimRight(index, "/")
+}
+
+// lookupError returns the error of a lookup, as a wrong command line if there is no such thing.
+func lookupError(err error, hint string) error {
+	kind := tool.Failed
+	if errors.Is(err, registry.ErrNotFound) {
+		kind = tool.NotFound
+	}
+	return &tool.Error{Kind: kind, Message: err.Error(), Err: err, Hint: hint}
+}
+
+// registryOf returns the client of the registry of the settings.
+func registryOf(file *config.File) *registry.Client {
+	if len(file.Data) > 0 {
+		if cfg, err := file.Config(); err == nil {
+			return registry.New(cfg.Registry)
+		}
+	}
+	return registry.New(registry.URL)
+}
+
+func (a *app) findEntry(ctx context.Context, file *config.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
+	name, version := cutVersion(text)
+	if version == "latest" {
+		version = ""
+	}
+	if !registry.IsName(name) {
+		return candidate.Candidate{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.80q is not the name of a server", name),
+			Hint: "the registry has names such as io.github.owner/server; npm:@scope/name is a package, ./FILE.yaml a document"}
+	}
+	p := a.Progress("reading the MCP registry", 0)
+	entry, err := registryOf(file).Get(ctx, name, version)
+	p.Stop()
+	if err != nil {
+		return candidate.Candidate{}, lookupError(err, "sallyport search --registry WORDS finds servers, and their versions")
+	}
+	return candidate.Of(entry, choice)
+}
+
+// maxSimilar bounds the servers that are named in an error.
+const maxSimilar = 8
+
+// explainUnknown returns the error for a word that is no preset. Anybody can publish a server of any short name, so none is chosen by it.
+func (a *app) explainUnknown(ctx context.Context, file *config.File, word string) error {
+	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("%.60q is no well-known server", word), Hint: "see sallyport add --help"}
+	if near := suggest.Of(word, presets.Names()); near != "" {
+		err.Hint = "did you mean " + near + "?"
+	}
+	p := a.Progress("searching the MCP registry", 0)
+	found, _, lookup := registryOf(file).Search(ctx, word, maxSimilar)
+	p.Stop()
+	if lookup != nil || len(found) == 0 {
+		return err
+	}
+	err.Message += "; the MCP registry has, by others,"
+	for _, e := range found {
+		err.Message += "\n  " + e.Server.Name + "  " + cli.OneLine(e.Server.Description, 60)
+	}
+	err.Hint = "add one by its full name, after a look at who publishes it: sallyport add " + found[0].Server.Name
+	return err
+}
