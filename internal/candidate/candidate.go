@@ -1,5 +1,5 @@
 // Package candidate makes an upstream of a server that a registry, a preset or a person describes. Its main type is
-// [Candidate]: what the server is, and which values it needs; [Candidate.Entry] makes the entry of upstreams.yaml of the
+// [Candidate]: a description of the server, and the values that it needs; [Candidate.Entry] makes the entry of upstreams.yaml of the
 // values. All texts of a description are untrusted: what becomes part of a command line, a URL or a name has a strict
 // form, and no text can refer to a variable, a file or a secret of the user.
 package candidate
@@ -24,7 +24,7 @@ type Candidate struct {
 	Title, Description, Publisher, Repository, Version string
 	// Warnings are reasons to look twice, for people.
 	Warnings []string
-	// Needs are what it needs in its sandbox.
+	// Needs are its files, hosts and limits in a sandbox.
 	Needs presets.Needs
 	// Inputs are the values that a user can give, in the order of the description.
 	Inputs []Input
@@ -263,7 +263,7 @@ func hostName(host string) string {
 	return upstreamName(labels[len(labels)-2])
 }
 
-// publisher returns who may publish below the namespace of a name, which the registry has verified.
+// publisher returns the owner of the namespace of a name, which the registry has verified.
 func publisher(name string) string {
 	namespace, _, _ := strings.Cut(name, "/")
 	if owner, ok := strings.CutPrefix(namespace, "io.github."); ok {

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Values are what a user gives for the inputs, by their names.
+// Values are the values of the inputs, by their names.
 type Values map[string][]string
 
 // Choices of an entry.

@@ -156,7 +156,7 @@ func formatBound(v any) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(fmt.Sprint(v))
 }
 
-// registryProblems checks the URL of the MCP registry. What it answers becomes command lines, so it is read over TLS only.
+// registryProblems checks the URL of the MCP registry. Its answers become command lines, so it is read over TLS only.
 func registryProblems(at path, text string) []problem {
 	if text == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package presets has well-known MCP servers as data files: how each is started, its variables, and what it needs from this
-// machine and from the network. The files of data/ have a server in the form of a registry's entry, and its needs.
+// Package presets has well-known MCP servers as data files: how each is started, its variables, and its needs of this
+// machine and of the network. The files of data/ have a server in the form of a registry's entry, and its needs.
 package presets
 
 import (
@@ -21,7 +21,7 @@ var files embed.FS
 type Preset struct {
 	// ID is the word by which it is added: the name of its file.
 	ID string `json:"-"`
-	// Publisher is who publishes its package, or runs it.
+	// Publisher publishes its package, or runs it.
 	Publisher string `json:"publisher"`
 	// Server describes the server as a registry does.
 	Server registry.Server `json:"server"`
@@ -30,7 +30,7 @@ type Preset struct {
 	Started Started `json:"started"`
 }
 
-// Needs are what a server needs in its sandbox.
+// Needs are the files, hosts and limits of a server in its sandbox.
 type Needs struct {
 	// Hosts are the hosts that it reaches, in the form of isolate.hosts.
 	Hosts []string `json:"hosts"`
@@ -40,7 +40,7 @@ type Needs struct {
 	Home string `json:"home"`
 	// Memory is isolate.limits.memory, if the default is too little.
 	Memory string `json:"memory"`
-	// Note is what else a user should know, in one sentence.
+	// Note is one more sentence for users.
 	Note string `json:"note"`
 }
 
@@ -49,7 +49,7 @@ type Started struct {
 	// Version is the version of the package, Tools the number of tools that it listed.
 	Version string `json:"version"`
 	Tools   int    `json:"tools"`
-	// Without is why it was not started, or what it did instead.
+	// Without is the reason why it was not started, or did not answer.
 	Without string `json:"without"`
 }
 

@@ -27,7 +27,7 @@ const (
 var (
 	// ErrNotFound reports that the registry has no such server or version.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid reports an answer that is not what the API promises.
+	// ErrInvalid reports an answer that breaks the API.
 	ErrInvalid = errors.New("the registry's answer is invalid")
 )
 

@@ -16,10 +16,10 @@ const (
 	PyPI = "https://pypi.org"
 )
 
-// PackageInfo is what a registry of packages says about one version of a package. Its texts are untrusted.
+// PackageInfo describes one version of a package. Its texts are untrusted.
 type PackageInfo struct {
 	Name, Version, Description, Repository string
-	// Publisher is who published the version: the user of npm, or the author that a Python package names.
+	// Publisher published the version: the user of npm, or the author that a Python package names.
 	Publisher string
 	// Deprecated is the reason why the version should not be used, "" if there is none.
 	Deprecated string

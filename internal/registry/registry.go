@@ -1,6 +1,6 @@
 // Package registry reads entries of MCP servers from a registry with the API of the official one, version 0.1. Its main
 // type is [Client]. Every byte of an answer is untrusted: answers have bounds, names and versions have a strict form, and an
-// answer about another server than the requested one is an error. Texts stay as they are: who shows one cleans it.
+// answer about another server than the requested one is an error. Texts are not cleaned.
 package registry
 
 import (
@@ -99,7 +99,7 @@ const (
 	Deleted    Status = "deleted"
 )
 
-// Official is what the registry itself says about an entry.
+// Official is the state of an entry in the registry.
 type Official struct {
 	Status        Status    `json:"status"`
 	StatusMessage string    `json:"statusMessage"`

@@ -35,7 +35,7 @@ func ReadLine(ctx context.Context, in io.Reader, out io.Writer, question string)
 }
 
 // Confirm asks a question whose answer is yes or no, and reports whether it is yes; assume is the answer of an empty line.
-func (a *App) Confirm(ctx context.Context, question string, assume bool) (bool, error) {
+func Confirm(ctx context.Context, a *App, question string, assume bool) (bool, error) {
 	choices := " [y/N] "
 	if assume {
 		choices = " [Y/n] "

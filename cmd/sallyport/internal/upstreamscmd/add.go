@@ -33,9 +33,12 @@ type addFlags struct {
 	list        bool
 }
 
+// adder has the lookups of add.
+type adder struct{ *app }
+
 // AddCommand returns the verb add.
 func AddCommand(shared *cli.App) *cobra.Command {
-	a := &app{shared}
+	a := &adder{&app{shared}}
 	var f addFlags
 	cmd := &cobra.Command{
 		Use:   "add [flags] SERVER",
@@ -103,7 +106,7 @@ Exit status: 0 if it was added or is there already, 1 if it did not start.`,
 
 // addition is one run of add.
 type addition struct {
-	*app
+	*adder
 	flags  addFlags
 	file   *config.File
 	found  candidate.Candidate
@@ -111,7 +114,7 @@ type addition struct {
 	made   candidate.Made
 }
 
-func (a *app) add(ctx context.Context, server string, flags addFlags) error {
+func (a *adder) add(ctx context.Context, server string, flags addFlags) error {
 	file, err := a.EditSettings()
 	if err != nil {
 		return err
@@ -120,7 +123,7 @@ func (a *app) add(ctx context.Context, server string, flags addFlags) error {
 	if err != nil {
 		return err
 	}
-	d := &addition{app: a, flags: flags, file: file, found: found}
+	d := &addition{adder: a, flags: flags, file: file, found: found}
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
@@ -167,7 +170,7 @@ func (d *addition) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// store returns where secrets go: what the flags say, else the env_file of the settings, else the keyring if there is one, else a
+// store returns the place of secrets: that of the flags, else the env_file of the settings, else the keyring if there is one, else a
 // file beside the settings.
 func (d *addition) store() cli.SecretStore {
 	set := d.file.EnvFile()
@@ -246,7 +249,7 @@ func (d *addition) confirmed(ctx context.Context) (bool, error) {
 	if !cli.IsTerminal(d.Stdin) {
 		return false, &tool.Error{Kind: tool.Invalid, Message: "nothing was added", Hint: "--yes adds it without asking; --dry-run shows what would be written"}
 	}
-	ok, err := d.Confirm(ctx, "Add "+d.made.Entry.Name+"?", true)
+	ok, err := cli.Confirm(ctx, d.App, "Add "+d.made.Entry.Name+"?", true)
 	if err == nil && !ok {
 		d.Say("nothing was added")
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // find returns the server that a word of the command line names.
-func (a *app) find(ctx context.Context, file *config.File, server string, flags addFlags) (candidate.Candidate, error) {
+func (a *adder) find(ctx context.Context, file *config.File, server string, flags addFlags) (candidate.Candidate, error) {
 	kind, rest, _ := strings.Cut(server, ":")
 	switch {
 	case kind == "npm" || kind == "pypi":
@@ -78,7 +78,7 @@ func cutVersion(text string) (name, version string) {
 	return text, ""
 }
 
-func (a *app) findPackage(ctx context.Context, kind, text string) (candidate.Candidate, error) {
+func (a *adder) findPackage(ctx context.Context, kind, text string) (candidate.Candidate, error) {
 	name, version := cutVersion(text)
 	if version == "latest" {
 		version = ""
@@ -93,7 +93,7 @@ func (a *app) findPackage(ctx context.Context, kind, text string) (candidate.Can
 }
 
 // packageIndex returns the registry of packages that the environment names, "" for the usual one.
-func (a *app) packageIndex(kind string) string {
+func (a *adder) packageIndex(kind string) string {
 	index, _ := a.Env(map[string]string{"npm": "npm_config_registry", "pypi": "UV_DEFAULT_INDEX"}[kind])
 	return strings.TrimRight(index, "/")
 }
@@ -117,7 +117,7 @@ func registryOf(file *config.File) *registry.Client {
 	return registry.New(registry.URL)
 }
 
-func (a *app) findEntry(ctx context.Context, file *config.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
+func (a *adder) findEntry(ctx context.Context, file *config.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
 	name, version := cutVersion(text)
 	if version == "latest" {
 		version = ""
@@ -139,7 +139,7 @@ func (a *app) findEntry(ctx context.Context, file *config.File, text string, cho
 const maxSimilar = 8
 
 // explainUnknown returns the error for a word that is no preset. Anybody can publish a server of any short name, so none is chosen by it.
-func (a *app) explainUnknown(ctx context.Context, file *config.File, word string) error {
+func (a *adder) explainUnknown(ctx context.Context, file *config.File, word string) error {
 	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("%.60q is no well-known server", word), Hint: "see sallyport add --help"}
 	if near := suggest.Of(word, presets.Names()); near != "" {
 		err.Hint = "did you mean " + near + "?"

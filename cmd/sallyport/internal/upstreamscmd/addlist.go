@@ -20,7 +20,7 @@ type presetJSON struct {
 }
 
 // listPresets prints the well-known servers.
-func (a *app) listPresets(asJSON bool) error {
+func (a *adder) listPresets(asJSON bool) error {
 	var list struct {
 		Servers []presetJSON `json:"servers"`
 	}

@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// show prints what is known about the server. All of it is untrusted.
+// show prints the description of the server. All of it is untrusted.
 func (d *addition) show() {
 	c := d.found
 	var b strings.Builder
@@ -68,7 +68,7 @@ func describeInput(in candidate.Input) string {
 	return text
 }
 
-// describeEntry returns what an entry runs and may reach, a line for each.
+// describeEntry returns the command of an entry, and the hosts and files that it may reach, a line for each.
 func describeEntry(e config.Entry) string {
 	var b strings.Builder
 	switch {
@@ -117,7 +117,7 @@ func (d *addition) ask(ctx context.Context) error {
 	return nil
 }
 
-// askOne asks until the answer is valid. An empty one is the default, or leaves out what is not required.
+// askOne asks until the answer is valid. An empty one is the default, or leaves the value out.
 func (d *addition) askOne(ctx context.Context, tty *os.File, in candidate.Input) error {
 	question := sanitize.Line(describeInput(in), 300)
 	for {
@@ -155,7 +155,7 @@ type addResult struct {
 	Server  string `json:"server"`
 	Source  string `json:"source"`
 	Version string `json:"version,omitempty"`
-	// Publisher is who publishes the server, as its source says.
+	// Publisher publishes the server, by its source.
 	Publisher string `json:"publisher,omitempty"`
 	Path      string `json:"path"`
 	Command   string `json:"command,omitempty"`

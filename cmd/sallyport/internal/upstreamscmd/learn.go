@@ -121,7 +121,7 @@ func (a *app) confirmLearning(ctx context.Context, calls []learnCall, skipped in
 	if !cli.IsTerminal(a.Stdin) {
 		return false, &tool.Error{Kind: tool.Invalid, Message: "nothing was called", Hint: "--yes makes the calls without asking"}
 	}
-	return a.Confirm(ctx, "Make "+cli.Count(len(calls), "call")+"?", false)
+	return cli.Confirm(ctx, a.App, "Make "+cli.Count(len(calls), "call")+"?", false)
 }
 
 func (a *app) learn(ctx context.Context, g *gateway.Gateway, calls []learnCall, asJSON bool) error {
