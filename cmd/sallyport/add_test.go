@@ -48,9 +48,9 @@ func TestAddIsolatedServer(t *testing.T) {
 	}
 	session := dial(t, address)
 	program := "from servers.weather import ask\nask()"
-	if got := runPython(t, session, program); !strings.Contains(got, "no forecast: ENOTFOUND") {
-		t.Errorf("before the host is allowed: %s", got)
-	}
+	testutil.Eventually(t, "the gateway has read the settings, and the host is refused", 30*time.Second, func() bool {
+		return strings.Contains(runPython(t, session, program), "no forecast: ENOTFOUND")
+	})
 	run(`sallyport: refused forecast.test: the host is not allowed; to allow it, add to isolate: hosts: ["forecast.test"]`, "upstreams", "logs", "weather")
 	run("changed weather", "upstreams", "edit", "weather", "isolate.hosts=[forecast.test]")
 	testutil.Eventually(t, "the allowed host is asked for", 30*time.Second, func() bool {

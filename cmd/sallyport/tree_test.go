@@ -145,8 +145,8 @@ func jsonLists() map[string]string {
 // listWords begin the short help of commands that print what there is.
 var listWords = regexp.MustCompile(`^(list|show|find|see|check|say|run the tests) `)
 
-// withoutJSON are the commands of that kind whose output is a file, a page, or a group of commands.
-var withoutJSON = []string{"config", "environments", "skills"}
+// withoutJSON are the commands of that kind whose output is a file, a part of the settings, a page, or a group of commands.
+var withoutJSON = []string{"config", "environments", "skills", "upstreams profile"}
 
 // TestJSON: every command that prints what there is has --json. It prints one object, with a list as a member, which is there
 // when it is empty too; records that follow one another are an object to a line.
