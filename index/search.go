@@ -31,7 +31,7 @@ type search struct {
 	// bestHit is the best hit by words and meaning, shortfall by how much it misses the confidence threshold.
 	bestHit   int32
 	shortfall float64
-	// needs counts the subqueries whose documents were raised.
+	// needs counts the subqueries with raised documents.
 	needs int
 }
 

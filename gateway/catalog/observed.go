@@ -16,7 +16,7 @@ import (
 // if its definition does not declare it. The call does not wait for that.
 func (c *Catalog) Learn(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		if call.Tool.Method() != "tools/call" || c.shapes.Store == nil || c.PerPrincipal(call.Tool.Upstream) {
+		if call.Tool.Method() != "tools/call" || c.shapes.Store == nil || perPrincipal(c, call.Tool.Upstream) {
 			return next(ctx, call)
 		}
 		before, _ := c.Lookup(call.Tool)

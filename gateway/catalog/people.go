@@ -206,9 +206,9 @@ func (p *people) Close() error {
 	return err
 }
 
-// PerPrincipal reports whether the principals have logins of their own at an upstream. Nothing is learned from its results:
+// perPrincipal reports whether the principals have logins of their own at an upstream. Nothing is learned from its results:
 // they may differ by principal.
-func (c *Catalog) PerPrincipal(id string) bool {
+func perPrincipal(c *Catalog, id string) bool {
 	m := c.roster.Load().byID[id]
 	return m != nil && m.cfg.Load().Auth.Per == config.PerPrincipal
 }

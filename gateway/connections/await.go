@@ -66,7 +66,7 @@ func (c *Connections) Await(ctx context.Context, up config.Upstream, call tool.C
 	}
 }
 
-// loginError is the error of a call whose principal has not logged in. It is read by a model.
+// loginError is the error of a call without a login of its principal. It is read by a model.
 func loginError(up config.Upstream, page, message string) error {
 	hint := "ask the operator to log in for this user"
 	if page != "" {

@@ -163,7 +163,7 @@ func (c *Connections) Begin(ctx context.Context, id string, scopes []string) (st
 	return a.State, c.keep(attempt{k, a, time.Now().Add(attemptLife)})
 }
 
-// Started returns the page of the authorization server where a login of the caller goes on; false if there is no such login.
+// Started returns the page of the authorization server for a login of the caller; false if there is no such login.
 func (c *Connections) Started(ctx context.Context, state string) (page string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,7 +268,7 @@ func (c *Connections) record(ctx context.Context, kind audit.Kind, k key) error 
 	return nil
 }
 
-// ownerOf says whose login it is.
+// ownerOf describes the owner of a login.
 func ownerOf(k key) string {
 	if k.principal == "" {
 		return "of all principals"

@@ -15,7 +15,7 @@ import (
 type Connections interface {
 	Connections(ctx context.Context) []connections.Connection
 	Connection(ctx context.Context, id string) (connections.Connection, error)
-	// Begin begins a login and returns its state; Started returns the page of the authorization server where it goes on.
+	// Begin begins a login and returns its state; Started returns the page of the authorization server for it.
 	Begin(ctx context.Context, id string, scopes []string) (state string, err error)
 	Started(ctx context.Context, state string) (page string, ok bool)
 	// Finish ends a login with the parameters of the redirect.

@@ -58,7 +58,7 @@ type start struct {
 	copied   sync.WaitGroup
 }
 
-// startService starts the sandbox of a service, which build makes anew for each attempt.
+// startService starts the sandbox of a service, which build makes again for each attempt.
 func (l *Launcher) startService(ctx context.Context, up config.Upstream, streams process.Streams, build func() (sandbox.Service, error)) (*sandbox.Server, error) {
 	mayRecord := true
 	for {
@@ -265,7 +265,7 @@ func hostPath(path string, mounts ...map[string]string) (string, bool) {
 	return "", false
 }
 
-// restoreLimit is the time in which a program that ends at once may be one whose checkpoint is invalid.
+// restoreLimit is the time in which a program that ends at once may have an invalid checkpoint.
 const restoreLimit = 5 * time.Second
 
 // watchRestored removes the checkpoint of a program that ends soon after its start. The next start is one from nothing.
@@ -307,7 +307,7 @@ func hasRandom() bool {
 	return runtime.GOARCH == "amd64" && slices.Contains(strings.Fields(checkpoint.CPUFeatures()), "rdrand")
 }
 
-// addFreshRandom has Node.js take random bytes from the processor, in place of a generator whose state would be in a checkpoint.
+// addFreshRandom has Node.js take random bytes from the processor, in place of a generator with a state in the checkpoint.
 func addFreshRandom(s *sandbox.Service) {
 	if s.Interpreter != sandbox.Node || !hasRandom() {
 		return

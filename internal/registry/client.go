@@ -78,7 +78,7 @@ func (c *Client) Get(ctx context.Context, name, version string) (Entry, error) {
 	return e, e.check()
 }
 
-// Search returns the latest versions of the servers whose names contain a text, at most limit of them, and whether there
+// Search returns the latest versions of the servers with a text in their names, at most limit of them, and whether there
 // are more. Entries with an invalid name or version are left out.
 func (c *Client) Search(ctx context.Context, text string, limit int) (found []Entry, more bool, err error) {
 	query := url.Values{"search": {text}, "version": {"latest"}, "limit": {fmt.Sprint(min(max(limit, 1), maxEntries))}}

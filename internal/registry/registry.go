@@ -42,7 +42,7 @@ type Package struct {
 	EnvironmentVariables []KeyValue `json:"environmentVariables"`
 }
 
-// Remote is the address of a server that somebody runs.
+// Remote is the address of a running server.
 type Remote struct {
 	// Type is streamable-http or sse.
 	Type      string           `json:"type"`
@@ -65,7 +65,7 @@ type Input struct {
 	Choices     []string `json:"choices"`
 }
 
-// Template is an input whose value may have variables.
+// Template is an input with variables in its value.
 type Template struct {
 	Input
 	Variables map[string]Input `json:"variables"`

@@ -61,7 +61,7 @@ func Existing(dir string) *Store { return &Store{dir: dir} }
 
 var validDigest = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
-// Find returns the image of a digest, or why there is none; both are "" if the digest is new. An image whose inputs have changed is
+// Find returns the image of a digest, or why there is none; both are "" if the digest is new. An image with changed inputs is
 // removed.
 func (s *Store) Find(digest string) (image, refused string) {
 	path := filepath.Join(s.dir, digest)
@@ -91,7 +91,7 @@ func (s *Store) Begin() (half, trace string, err error) {
 	return half, trace, nil
 }
 
-// Commit keeps a finished image, whose trace is removed, and removes others of its owner.
+// Commit keeps a finished image without its trace, and removes others of its owner.
 func (s *Store) Commit(digest, half string, record Record) error {
 	err := os.RemoveAll(filepath.Join(half, "trace"))
 	if err == nil {

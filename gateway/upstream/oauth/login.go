@@ -54,7 +54,7 @@ func (h *Handler) login(ctx context.Context, ask challenge, how Login) error {
 }
 
 func (h *Handler) tryLogin(ctx context.Context, ask challenge, how Login) error {
-	found, old, err := h.prepare(ctx, ask)
+	found, old, err := prepare(ctx, h, ask)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (h *Handler) tryLogin(ctx context.Context, ask challenge, how Login) error 
 		return err
 	}
 	defer back.close()
-	a, err := h.newAuthorization(ctx, found, old, back.redirect, how.Scopes)
+	a, err := newAuthorization(ctx, h, found, old, back.redirect, how.Scopes)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (h *Handler) tryLogin(ctx context.Context, ask challenge, how Login) error 
 }
 
 // prepare returns the authorization server of the upstream, and the earlier login there, nil for none.
-func (h *Handler) prepare(ctx context.Context, ask challenge) (*issuer, *record, error) {
+func prepare(ctx context.Context, h *Handler, ask challenge) (*issuer, *record, error) {
 	found, err := h.discover(ctx, ask)
 	if err != nil {
 		return nil, nil, err
@@ -111,11 +111,11 @@ func (h *Handler) Begin(ctx context.Context, redirect string, scopes []string) (
 	if err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", h.settings.ID, err)
 	}
-	found, old, err := h.prepare(ctx, ask)
+	found, old, err := prepare(ctx, h, ask)
 	if err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", h.settings.ID, err)
 	}
-	a, err := h.newAuthorization(ctx, found, old, redirect, validScopes(scopes))
+	a, err := newAuthorization(ctx, h, found, old, redirect, validScopes(scopes))
 	if err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", h.settings.ID, err)
 	}
@@ -123,7 +123,7 @@ func (h *Handler) Begin(ctx context.Context, redirect string, scopes []string) (
 }
 
 // newAuthorization registers a client if necessary.
-func (h *Handler) newAuthorization(ctx context.Context, found *issuer, old *record, redirect string, more []string) (*Authorization, error) {
+func newAuthorization(ctx context.Context, h *Handler, found *issuer, old *record, redirect string, more []string) (*Authorization, error) {
 	who, err := h.register(ctx, found, old, redirect)
 	if err != nil {
 		return nil, err

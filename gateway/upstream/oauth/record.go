@@ -11,7 +11,7 @@ type record struct {
 	Upstream string `json:"upstream"`
 	// URL is the upstream's endpoint, Resource the resource of the tokens, Issuer the server that issued them.
 	URL string `json:"url"`
-	// Principal is whose login it is, "" for one that all share.
+	// Principal is the owner of the login, "" for one that all share.
 	Principal string `json:"principal,omitempty"`
 	Resource  string `json:"resource"`
 	Issuer    string `json:"issuer"`

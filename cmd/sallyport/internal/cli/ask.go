@@ -34,7 +34,7 @@ func ReadLine(ctx context.Context, in io.Reader, out io.Writer, question string)
 	}
 }
 
-// Confirm asks a question whose answer is yes or no, and reports whether it is yes; assume is the answer of an empty line.
+// Confirm asks a yes-or-no question, and reports whether it is yes; assume is the answer of an empty line.
 func Confirm(ctx context.Context, a *App, question string, assume bool) (bool, error) {
 	choices := " [y/N] "
 	if assume {

@@ -34,7 +34,7 @@ type serverJSON struct {
 // usualServers is how many servers search --registry prints without --limit.
 const usualServers = 20
 
-// searchRegistry prints the servers of the MCP registry whose names contain the words.
+// searchRegistry prints the servers of the MCP registry with the words in their names.
 func (a *app) searchRegistry(ctx context.Context, words string, limit int, asJSON bool) error {
 	base := registry.URL
 	if cfg, err := a.ReadSettings(); err == nil {

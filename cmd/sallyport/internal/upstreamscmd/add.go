@@ -171,7 +171,7 @@ func (d *addition) prepare(ctx context.Context) (err error) {
 }
 
 // store returns the place of secrets: that of the flags, else the env_file of the settings, else the keyring if there is one, else a
-// file beside the settings.
+// file next to the settings.
 func (d *addition) store() cli.SecretStore {
 	set := d.file.EnvFile()
 	switch store := d.flags.SecretStore; {

@@ -164,7 +164,7 @@ type addResult struct {
 	// Hosts and Mounts are what its process may reach.
 	Hosts  []string `json:"hosts"`
 	Mounts []string `json:"mounts"`
-	// Secrets are the variables whose values were stored, Unset those that still need one.
+	// Secrets are the variables with stored values, Unset those that still need one.
 	Secrets  []string    `json:"secrets"`
 	Unset    []string    `json:"unset"`
 	Warnings []string    `json:"warnings"`
