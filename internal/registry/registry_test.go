@@ -91,7 +91,7 @@ func TestRedirect(t *testing.T) {
 func TestReadPackage(t *testing.T) {
 	server := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		answer := map[string]any{}
+		var answer map[string]any
 		switch r.URL.EscapedPath() {
 		case "/@x%2Fpack/latest":
 			answer = map[string]any{"name": "@x/pack", "version": "1.2.3", "deprecated": "use y", "_npmUser": map[string]any{"name": "ann"}, "repository": map[string]any{"url": "git+https://example.com/x.git"}}

@@ -233,10 +233,8 @@ func (d *addition) printAdded(r addResult) error {
 	if r.held > 0 {
 		text += fmt.Sprintf("\n%s held for review: sallyport upstreams review %s", cli.Plural(r.held, "tool is", "tools are"), r.Name)
 	}
-	for _, line := range d.flags.Report(d.file, d.storedSecrets()) {
-		text += "\n" + line
-	}
-	if err := d.Print(text); err != nil {
+	lines := append([]string{text}, d.flags.Report(d.file, d.storedSecrets())...)
+	if err := d.Print(strings.Join(lines, "\n")); err != nil {
 		return err
 	}
 	if len(r.Unset) > 0 {
