@@ -147,7 +147,7 @@ func (c *club) state() upstream.State { return c.g.Catalog.Upstreams()[0].State 
 
 func (c *club) ready() {
 	c.t.Helper()
-	testutil.Eventually(c.t, "it is no longer parked", 30*time.Second, func() bool { return c.state().Status != upstream.Parked && len(c.g.Catalog.Tools()) == 2 })
+	testutil.Eventually(c.t, "it is no longer parked", 30*time.Second, func() bool { return c.state().Status != upstream.Parked && len(c.g.Catalog.Tools()) == 4 })
 }
 
 // noSecrets looks for tokens (they are JWTs) and the client's secret in the log.

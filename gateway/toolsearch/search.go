@@ -239,7 +239,7 @@ func (sr *Searcher) candidates(ctx context.Context, s Request, lang codegen.Lang
 const (
 	// maxSameUpstream is how many of the first tools may be of one upstream if another has a
 	// tool that matches nearly as much: minCoverRatio times what the first tool matches.
-	maxSameUpstream = 4
+	maxSameUpstream = 3
 	minCoverRatio   = 0.9
 )
 
