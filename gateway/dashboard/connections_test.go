@@ -55,7 +55,7 @@ func (l logins) Disconnect(_ context.Context, id string) error {
 
 // connectionPages are those of this file, with what must be on each for an operator.
 var connectionPages = map[string][]string{
-	"/ui/connections":             {"crm", "connected", "not connected", "all principals"},
+	"/ui/connections":             {"crm", "connected", "no login", "all principals"},
 	"/ui/connections/crm":         {"Connect again", "Disconnect", "https://login.example", "<code>read</code>"},
 	"/ui/connections/evil":        {"The login cannot be read", "All principals use this login."},
 	"/ui/connections/crm?scope=a": {"Requested", `name="scope" value="a"`},
