@@ -65,7 +65,7 @@ func (a *api) routes() []route {
 			withParams(word("upstream", "only of this one"), limit(defaultTools, maxTools), text("cursor", 300, "next of the previous page")),
 		get("/tools/search", "find tools by what they do", a.searchTools).withName("search_tools").forModels().failsWith(http.StatusNotFound).
 			withParams(text("q", 4<<10, "what a tool should do, or a name; without it upstreams are listed, or the tools of one"), choice("detail", "level of detail", details...),
-				text("upstream", 200, "only of this one"), number("limit", 1, 200, 0, "how many at most; without it what fits the budget"),
+				text("upstream", 200, "only of this one"), number("limit", 1, 200, 0, "how many at most; without it 20, or what fits the budget"),
 				number("budget", 1, 20_000, 0, "how many tokens the answer may cost a model, as text; without it 400"), choice("language", "of signatures", "python", "typescript")),
 		post(tool.ScopeCall, "/tools/call/{upstream}/{tool}", "call one tool", a.callTool).withName("call_tool").forModels().withMaxBody(maxProgram).
 			failsWith(http.StatusConflict, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout),

@@ -90,11 +90,19 @@ type ToolSearch struct {
 // details are the levels of detail of a search.
 var details = []toolsearch.Detail{toolsearch.Names, toolsearch.Summary, toolsearch.Signature, toolsearch.Full}
 
+// searchHits is how many hits a search returns without a limit. With a number, as many hits as there is room for have a signature;
+// without one, most are only named, as is best for a model.
+const searchHits = 20
+
 func (a *api) searchTools(r *http.Request) (ToolSearch, error) {
 	query := queryOf(r)
+	limit := query.number("limit")
+	if limit == 0 && query.text("q") != "" {
+		limit = searchHits
+	}
 	found, err := a.service.Search(r.Context(), toolsearch.Request{
 		Query: query.text("q"), Detail: toolsearch.Detail(query.text("detail")), Upstream: query.text("upstream"),
-		Limit: query.number("limit"), Budget: query.number("budget"), Language: query.text("language"),
+		Limit: limit, Budget: query.number("budget"), Language: query.text("language"),
 	})
 	if err != nil {
 		return ToolSearch{}, err
