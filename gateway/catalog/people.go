@@ -26,7 +26,7 @@ const (
 
 // people are the sessions to an upstream with auth.per: principal, one for each principal. Calls without a principal use the
 // session of the operator's login. The tools that the catalog shows are those of the operator's login, else those of the
-// principal that connects first.
+// principal that connects first, as long as it has a session.
 type people struct {
 	session // of the operator
 	member  *member
@@ -36,7 +36,7 @@ type people struct {
 
 	mu       sync.Mutex
 	sessions map[string]*person
-	offered  bool // a principal's tools have been taken
+	provider string // whose tools the catalog shows, "" while no principal's have been taken
 	closed   bool
 	closing  sync.WaitGroup
 }
@@ -150,7 +150,7 @@ func (p *people) open(who string) *person {
 	opts.Auth, opts.OnNotice = auth, func(string, json.RawMessage) {} // a notice would reach all clients
 	opts.Logger = opts.Logger.With("principal", who)
 	take := opts.OnOffer
-	opts.OnOffer = func(offer tool.Offer) { p.takeOffer(offer, take) }
+	opts.OnOffer = func(offer tool.Offer) { p.takeOffer(who, offer, take) }
 	one := &person{session: upstream.New(up, opts), lastUsed: time.Now()}
 	one.login, _ = auth.(login)
 	return one
@@ -168,13 +168,17 @@ func (o *person) noticeLogin() {
 	}
 }
 
-// takeOffer passes on the tools that a principal sees, if no other session has listed them in this run. Resources are its own.
-func (p *people) takeOffer(offer tool.Offer, take func(offer tool.Offer)) {
+// takeOffer passes on the tools that a principal sees, unless those of the operator's session or of another principal's are
+// shown. Resources are its own.
+func (p *people) takeOffer(who string, offer tool.Offer, take func(offer tool.Offer)) {
 	p.mu.Lock()
-	first := !p.offered && !p.member.fresh.Load()
-	p.offered = true
+	_, provided := p.sessions[p.provider]
+	mine := p.session.State().Status != upstream.Ready && (!provided || p.provider == who)
+	if mine {
+		p.provider = who
+	}
 	p.mu.Unlock()
-	if first {
+	if mine {
 		offer.Resources = nil
 		take(offer)
 	}

@@ -51,6 +51,10 @@ func (c *Connections) Await(ctx context.Context, up config.Upstream, call tool.C
 		select {
 		case <-changed:
 		case <-poll.C:
+			if q.follows && !c.isAsking(k) { // the client could not be asked, or declined
+				q.follows = false
+				patience.Reset(c.opts.Settings.Load().Approval.Wait)
+			}
 		case err := <-q.ended:
 			if errors.Is(err, errDeclined) {
 				return loginError(up, page, "the user declined to log in to "+up.ID)
@@ -61,7 +65,7 @@ func (c *Connections) Await(ctx context.Context, up config.Upstream, call tool.C
 		case <-patience.C:
 			return loginError(up, page, "upstream "+up.ID+" needs a login of this user")
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return tool.AsError(context.Cause(ctx))
 		}
 	}
 }
@@ -85,10 +89,12 @@ func peerOf(ctx context.Context, call tool.Call) tool.Peer {
 
 // question asks a client to open the page of a login.
 type question struct {
-	id     string
-	peer   tool.Peer // nil if nobody is asked
-	cancel context.CancelFunc
-	done   chan struct{}
+	id   string
+	peer tool.Peer // nil if this call asks no client
+	// follows says that another call asks the client for the same login.
+	follows bool
+	cancel  context.CancelFunc
+	done    chan struct{}
 	// ended gets the result of the request: nil if the user opens the page.
 	ended chan error
 	// leave ends the turn of the principal.
@@ -98,7 +104,10 @@ type question struct {
 // ask asks the client in the background, unless it has no client or another call has asked it.
 func (c *Connections) ask(ctx context.Context, k key, page string, peer tool.Peer) *question {
 	q := &question{leave: func() {}}
-	if peer == nil || page == "" || !c.beginAsking(k) {
+	if peer == nil || page == "" {
+		return q
+	}
+	if q.follows = !c.beginAsking(k); q.follows {
 		return q
 	}
 	q.id, q.peer, q.leave = rand.Text(), peer, func() { c.endAsking(k) }
@@ -141,7 +150,7 @@ func (q *question) send(ctx context.Context, k key, page string) error {
 
 // patience returns how long to wait.
 func (q *question) patience(without time.Duration) time.Duration {
-	if q.peer == nil {
+	if q.peer == nil && !q.follows {
 		return without
 	}
 	return askTimeout
@@ -176,6 +185,12 @@ func (c *Connections) beginAsking(k key) bool {
 	}
 	c.asking[k] = true
 	return true
+}
+
+func (c *Connections) isAsking(k key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asking[k]
 }
 
 func (c *Connections) endAsking(k key) {

@@ -39,13 +39,13 @@ type house struct {
 	rs *oauthtest.Resource
 }
 
-func newHouse(t *testing.T) *house {
+func newHouse(t *testing.T, wait string) *house {
 	t.Helper()
 	h := &house{t: t, as: authserver.New(t, nil)}
 	h.rs = oauthtest.New(t, h.as, nil)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "upstreams.yaml")
-	text := "upstreams:\n  tickets: {url: " + h.rs.URL + ", auth: {per: principal, store: file}}\n  open: {url: " + h.rs.URL + "}\napproval: {wait: 20s}\n"
+	text := "upstreams:\n  tickets: {url: " + h.rs.URL + ", auth: {per: principal, store: file}}\n  open: {url: " + h.rs.URL + "}\napproval: {wait: " + wait + "}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func (h *house) connected(ctx context.Context) bool {
 // leaves the others theirs.
 func TestEachHasItsOwnLogin(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouse(t, "20s")
 	h.login("token:ada", "ada")
 	h.login("token:bob", "bob")
 	var calls sync.WaitGroup
@@ -174,6 +174,31 @@ func (h *house) audited(want ...string) {
 	}
 }
 
+// TestNewTools: a tool that the upstream adds is known once the principal whose tools are shown has connected again.
+func TestNewTools(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "20s")
+	h.login("token:ada", "ada")
+	h.is("token:ada", "ada")
+	h.rs.AddTool("extra")
+	if err := h.g.Connections.Disconnect(h.of("token:ada"), "tickets"); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() { // without a login, so that it connects again
+		_, err := h.call(h.of("token:ada"), "whoami")
+		answered <- err
+	}()
+	time.Sleep(100 * time.Millisecond) // the call waits meanwhile, or will
+	h.login("token:ada", "ada")
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.call(h.of("token:ada"), "extra"); err != nil || got != "extra was here" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // peer is a client that is asked to open a page.
 type peer struct {
 	open func(page string) (action string)
@@ -205,11 +230,11 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 	}
 }
 
-// TestClientOpensPage: the client of a call is asked once to open the page of the login, and is told when that is complete; one
+// TestClientOpensPage: the client of five calls is asked once to open the page of the login, all of them wait for it, and it is told when that is complete; one
 // that declines gets an error at once, with the page.
 func TestClientOpensPage(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouse(t, "0s")
 	h.login("token:bob", "bob")
 	h.is("token:bob", "bob")
 	var logins sync.WaitGroup
@@ -250,7 +275,7 @@ func TestClientOpensPage(t *testing.T) {
 // TestCallWaitsForLogin: a call without a login asks the client to open the page, waits, and is made once.
 func TestCallWaitsForLogin(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouse(t, "20s")
 	h.login("token:bob", "bob") // the tools are known
 	h.is("token:bob", "bob")
 	ctx := h.of("token:ada")
@@ -275,7 +300,7 @@ func TestCallWaitsForLogin(t *testing.T) {
 // TestForeignLogin: nobody can end a login that another began, use its state, or log in for all without being an operator.
 func TestForeignLogin(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouse(t, "20s")
 	got := h.consent("eve", h.begin(h.of("token:eve")))
 	for who, ctx := range map[string]context.Context{"bob": h.of("token:bob"), "nobody": t.Context(), "an operator": tool.WithOperator(t.Context(), "op")} {
 		if _, err := h.g.Connections.Finish(ctx, got); tool.AsError(err).Kind != tool.Invalid {

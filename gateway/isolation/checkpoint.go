@@ -173,7 +173,7 @@ func (s *start) record(ctx context.Context, server *sandbox.Server) {
 
 // owner identifies the upstream among those of all gateways of this user.
 func (s *start) owner() string {
-	return s.up.ID + " " + filepath.Base(filepath.Dir(filepath.Clean("/"+s.launcher.opts.DataDir+"/x")))
+	return s.up.ID + " " + s.launcher.opts.DataDir
 }
 
 // checkpoint waits until the program answers and saves its state. It returns a reason if there can be none.

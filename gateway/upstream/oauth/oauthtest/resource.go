@@ -50,6 +50,14 @@ type Resource struct {
 
 	mu       sync.Mutex
 	requests []Request
+	server   *mcp.Server
+}
+
+// AddTool adds a tool that returns a text with its name.
+func (r *Resource) AddTool(name string) {
+	mcp.AddTool(r.server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name + " was here"}}}, nil, nil
+	})
 }
 
 // Request is a request that the server received, also a refused one.
@@ -183,11 +191,9 @@ func stepUp(next http.Handler) http.Handler {
 
 func (r *Resource) handler(sse bool) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "guarded", Version: "1"}, nil)
-	for _, name := range []string{"echo", "admin"} {
-		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name + " was here"}}}, nil, nil
-		})
-	}
+	r.server = server
+	r.AddTool("echo")
+	r.AddTool("admin")
 	mcp.AddTool(server, &mcp.Tool{Name: "whoami", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: req.Extra.TokenInfo.UserID}}}, nil, nil
 	})
