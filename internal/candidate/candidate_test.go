@@ -26,8 +26,8 @@ func pack(more string) string {
 	return `"packages": [{"registryType": "npm", "identifier": "weather", "version": "1.2.3", "transport": {"type": "stdio"}` + more + `}]`
 }
 
-func choices(values candidate.Values) candidate.Choices {
-	return candidate.Choices{Name: "weather", Values: values, Reference: func(name string) string { return "${" + name + "}" }}
+func optionsOf(values candidate.Values) candidate.EntryOptions {
+	return candidate.EntryOptions{Name: "weather", Values: values, Reference: func(name string) string { return "${" + name + "}" }}
 }
 
 // written returns an entry as it is in the file, which must load.
@@ -67,7 +67,7 @@ func TestEntry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made, err := c.Entry(choices(test.values))
+			made, err := c.Entry(optionsOf(test.values))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestNoReferences(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := c.Entry(choices(nil))
+		made, err := c.Entry(optionsOf(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestHostStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tenant := range []string{"evil.com/", "evil.com#", "evil.com?x=", `evil.com\`, "u:p@evil.com/", "a b"} {
-		if made, err := c.Entry(choices(candidate.Values{"tenant": {tenant}})); err == nil {
+		if made, err := c.Entry(optionsOf(candidate.Values{"tenant": {tenant}})); err == nil {
 			t.Errorf("%q: %s", tenant, made.Entry.URL)
 		}
 	}
@@ -183,7 +183,7 @@ func TestValues(t *testing.T) {
 		"CITY takes one value":        {"CITY": {"Ulm", "hunter2"}},
 		"CITY is empty or has":        {"CITY": {"hunter2\n"}},
 	} {
-		if _, err := c.Entry(choices(values)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		if _, err := c.Entry(optionsOf(values)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -206,7 +206,7 @@ func TestPresets(t *testing.T) {
 				values[in.Name] = []string{"/srv/value"}
 			}
 		}
-		made, err := c.Entry(candidate.Choices{Name: c.Name, Values: values, Reference: func(name string) string { return "${" + name + "}" }})
+		made, err := c.Entry(candidate.EntryOptions{Name: c.Name, Values: values, Reference: func(name string) string { return "${" + name + "}" }})
 		if err != nil {
 			t.Errorf("%s: %v", p.ID, err)
 			continue
@@ -239,7 +239,7 @@ func FuzzOf(f *testing.F) {
 		if err != nil {
 			return
 		}
-		made, err := c.Entry(choices(nil))
+		made, err := c.Entry(optionsOf(nil))
 		if err != nil {
 			return
 		}

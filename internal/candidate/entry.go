@@ -17,8 +17,8 @@ import (
 // Values are the values of the inputs, by their names.
 type Values map[string][]string
 
-// Choices of an entry.
-type Choices struct {
+// EntryOptions say how an entry is made.
+type EntryOptions struct {
 	// Name is the name of the upstream.
 	Name string
 	// Values are the values of the inputs.
@@ -100,24 +100,24 @@ func (in Input) Check(value string) error {
 }
 
 // Entry returns the entry of the candidate with values. Secrets are references in it.
-func (c Candidate) Entry(choices Choices) (Made, error) {
-	if err := c.Check(choices.Values); err != nil {
+func (c Candidate) Entry(opts EntryOptions) (Made, error) {
+	if err := c.Check(opts.Values); err != nil {
 		return Made{}, err
 	}
-	m := maker{Candidate: c, Choices: choices, made: Made{Secrets: config.Secrets{}}}
+	m := maker{Candidate: c, EntryOptions: opts, made: Made{Secrets: config.Secrets{}}}
 	e := &m.made.Entry
-	e.Name, e.Description = choices.Name, reference(choices.Description)
+	e.Name, e.Description = opts.Name, escapeReferences(opts.Description)
 	if e.Description == "" && c.preset {
-		e.Description = reference(c.Description)
+		e.Description = escapeReferences(c.Description)
 	}
 	switch {
 	case c.openAPI != "":
-		e.OpenAPI = reference(c.openAPI)
+		e.OpenAPI = escapeReferences(c.openAPI)
 	case c.Remote():
 		if err := m.remote(); err != nil {
 			return Made{}, err
 		}
-	case choices.Bare && c.index != "":
+	case opts.Bare && c.index != "":
 		return m.made, &tool.Error{Kind: tool.Invalid, Message: "its package is from " + c.index + ", which npx and uvx do not ask", Hint: "leave --no-isolate out"}
 	default:
 		m.process()
@@ -128,13 +128,13 @@ func (c Candidate) Entry(choices Choices) (Made, error) {
 // maker makes the entry of a candidate.
 type maker struct {
 	Candidate
-	Choices
+	EntryOptions
 	made   Made
 	mounts []config.EntryMount
 }
 
-// reference quotes a text that has no references.
-func reference(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+// escapeReferences returns a text as it is written in settings where $ begins a reference.
+func escapeReferences(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 func (m *maker) remote() error {
 	text, _ := m.join(m.url)
@@ -221,7 +221,7 @@ func (m *maker) process() {
 func (m *maker) argument(a argument) (words []string) {
 	if a.bare {
 		if on, _ := m.input(a.parts[0].input); slices.Equal(m.given(on), []string{"true"}) {
-			words = []string{reference(a.flag)}
+			words = []string{escapeReferences(a.flag)}
 		}
 		return words
 	}
@@ -231,9 +231,9 @@ func (m *maker) argument(a argument) (words []string) {
 		case a.flag == "":
 			words = append(words, text)
 		case strings.HasPrefix(a.flag, "--"):
-			words = append(words, reference(a.flag)+"="+text)
+			words = append(words, escapeReferences(a.flag)+"="+text)
 		default:
-			words = append(words, reference(a.flag), text)
+			words = append(words, escapeReferences(a.flag), text)
 		}
 	}
 	return words
@@ -275,7 +275,7 @@ func (m *maker) join(parts []part) (string, bool) {
 	var b strings.Builder
 	for _, p := range parts {
 		if p.input == "" {
-			b.WriteString(reference(p.text))
+			b.WriteString(escapeReferences(p.text))
 			continue
 		}
 		in, _ := m.input(p.input)
@@ -316,7 +316,7 @@ func (m *maker) value(in Input, value string) string {
 	case in.Path || m.Needs.Mounts[in.Name] != "":
 		return m.path(in, value)
 	}
-	return reference(value)
+	return escapeReferences(value)
 }
 
 var notVariable = regexp.MustCompile(`[^A-Z0-9]+`)
@@ -336,7 +336,7 @@ func upper(text string) string {
 }
 
 func (m *maker) secret(in Input, value string) string {
-	variable := Variable(m.Choices.Name, in)
+	variable := Variable(m.EntryOptions.Name, in)
 	if value != "" {
 		m.made.Secrets[variable] = value
 	} else if !slices.Contains(m.made.Unset, variable) {
@@ -351,14 +351,14 @@ func (m *maker) path(in Input, value string) string {
 	if err != nil {
 		path = value
 	}
-	mount := config.EntryMount{Path: reference(path)}
+	mount := config.EntryMount{Path: escapeReferences(path)}
 	if m.Needs.Mounts[in.Name] == config.MountWritable {
 		mount.Mode = config.MountWritable
 	}
 	if !slices.Contains(m.mounts, mount) {
 		m.mounts = append(m.mounts, mount)
 	}
-	return reference(path)
+	return escapeReferences(path)
 }
 
 // Command returns the command line of an entry for people, quoted as a shell would need it.

@@ -14,31 +14,43 @@ import (
 	"sallyport/internal/testutil/golden"
 )
 
+// versionStore is a store with records of each kind.
+type versionStore struct {
+	*store.Store
+	bucket    *store.Bucket
+	log       *store.Log
+	schedules *store.Schedules
+}
+
+func openVersion(t *testing.T, dir string) versionStore {
+	t.Helper()
+	s := versionStore{Store: open(t, dir)}
+	var err error
+	if s.bucket, err = s.Bucket("things", store.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.log, err = s.Log("events", store.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.schedules, err = s.Schedules("alarms"); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // fillVersion writes records of each kind.
 func fillVersion(t *testing.T, dir string) {
 	t.Helper()
-	s := open(t, dir)
-	bucket, err := s.Bucket("things", store.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := s.Log("events", store.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	schedules, err := s.Schedules("alarms")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openVersion(t, dir)
 	for i := range 3 {
-		if _, err := bucket.Put(t.Context(), store.Key{"thing", fmt.Sprint(i)}, fmt.Appendf(nil, "value %d", i)); err != nil {
+		if _, err := s.bucket.Put(t.Context(), store.Key{"thing", fmt.Sprint(i)}, fmt.Appendf(nil, "value %d", i)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := log.Append(t.Context(), store.Key{"event"}, fmt.Appendf(nil, "event %d", i)); err != nil {
+		if _, err := s.log.Append(t.Context(), store.Key{"event"}, fmt.Appendf(nil, "event %d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := schedules.At(t.Context(), store.Key{"alarm"}, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), []byte("ring")); err != nil {
+	if err := s.schedules.At(t.Context(), store.Key{"alarm"}, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), []byte("ring")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -49,28 +61,16 @@ func fillVersion(t *testing.T, dir string) {
 // readVersion returns the records of fillVersion as text.
 func readVersion(t *testing.T, dir string) string {
 	t.Helper()
-	s := open(t, dir)
-	bucket, err := s.Bucket("things", store.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := s.Log("events", store.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	schedules, err := s.Schedules("alarms")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openVersion(t, dir)
 	var lines []string
-	for e, err := range bucket.List(t.Context(), nil) {
+	for e, err := range s.bucket.List(t.Context(), nil) {
 		lines = append(lines, fmt.Sprintf("%v %s %v", e.Key, e.Value, err))
 	}
 	slices.Sort(lines)
-	for e, err := range log.Read(t.Context(), nil, 0) {
+	for e, err := range s.log.Read(t.Context(), nil, 0) {
 		lines = append(lines, fmt.Sprintf("%v %s %v", e.Key, e.Value, err))
 	}
-	for e := range schedules.List(t.Context()) {
+	for e := range s.schedules.List(t.Context()) {
 		lines = append(lines, fmt.Sprintf("%v %s", e.Key, e.Next.UTC().Format(time.DateOnly)))
 	}
 	if err := s.Close(); err != nil {

@@ -163,7 +163,7 @@ func (d *addition) prepare(ctx context.Context) (err error) {
 		}
 	}
 	d.flags.SecretStore = d.store()
-	d.made, err = d.found.Entry(candidate.Choices{
+	d.made, err = d.found.Entry(candidate.EntryOptions{
 		Name: name, Values: d.values, Bare: d.flags.bare, Hosts: d.flags.hosts, Description: d.flags.description, Reference: d.reference,
 		Index: d.packageIndex(d.found.Package()),
 	})
