@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -61,6 +62,7 @@ type Direct struct {
 	subscriptions subscriptions
 
 	logLevel maxLogLevel
+	listed   listed
 
 	offerVersion  atomic.Int64  // counts the changes of the upstreams' offers
 	refreshMu     sync.Mutex    // held while a roster is built
@@ -93,7 +95,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	d.server.AddReceivingMiddleware(d.receive)
 	d.server.AddReceivingMiddleware(withClient)
 	d.server.AddReceivingMiddleware(traceRequests(d.opts.Telemetry))
-	d.server.AddSendingMiddleware(sendRaw)
+	d.server.AddSendingMiddleware(sendRaw, d.listed.onlyChanged)
 	d.roster.Store(newRoster(nil, true, d.log))
 	ended := make(chan struct{})
 	stop := verbs.Watch(func() {
@@ -154,7 +156,7 @@ const (
 )
 
 // refresh rebuilds the roster from the upstreams' current offers. When it returns, the
-// roster has every earlier change. Clients are notified only of lists that changed.
+// roster has every earlier change. Clients are notified only of lists that changed for them.
 func (d *Direct) refresh() {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
@@ -165,9 +167,7 @@ func (d *Direct) refresh() {
 	d.rosterVersion = now
 	old, next := d.roster.Load(), newRoster(d.gateway.Offers(), !d.opts.WireNames, d.log)
 	d.roster.Store(next)
-	if !equalEntries(old.lists["tools/list"], next.lists["tools/list"]) {
-		d.registerTools(old, next)
-	}
+	d.registerTools(old, next) // also if all entries are equal: the policy may show others
 	if had, has := old.has(hasPrompts), next.has(hasPrompts); has && (!had || !equalEntries(old.lists[tool.ListPrompts], next.lists[tool.ListPrompts])) {
 		d.server.AddPrompt(&mcp.Prompt{Name: markerName}, nil)
 	} else if had && !has {
@@ -229,7 +229,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				d.overdeclared.Store(true)
 			}
 		case needsAllUpstreams(method) || need != nil && !r.has(need):
-			r = d.awaitRoster(ctx, "")
+			r = d.awaitList(ctx)
 		}
 		if need != nil && !r.has(need) && !d.overdeclared.Load() {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no upstream supports " + method}
@@ -241,7 +241,8 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			return d.forward(ctx, r, method, req)
 		case tool.SetLogLevel:
 			d.setLevel(ctx, req)
-		case "subscriptions/listen":
+		case methodListen:
+			d.record(ctx, r, method, req)
 			d.filterSubscriptions(r, req)
 		}
 		result, err := next(ctx, method, req)
@@ -253,7 +254,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 // needsAllUpstreams reports whether the result of a method depends on all upstreams.
 func needsAllUpstreams(method string) bool {
 	switch method {
-	case "subscriptions/listen", "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
+	case methodListen, "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
 		return true
 	}
 	return false
@@ -265,6 +266,13 @@ func (d *Direct) awaitRoster(ctx context.Context, upstream string) *roster {
 	defer cancel()
 	d.gateway.Await(ctx, upstream)
 	return d.current()
+}
+
+// awaitList is awaitRoster of all upstreams for a list, within listWait.
+func (d *Direct) awaitList(ctx context.Context) *roster {
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	return d.awaitRoster(ctx, "")
 }
 
 // current returns an up-to-date roster.
@@ -321,13 +329,11 @@ func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Req
 	if json.Unmarshal(paramsOf(req), &params) != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid cursor"}
 	}
-	entries, next := r.page(method, string(params.Cursor))
-	raws := make([]json.RawMessage, 0, len(entries))
-	for _, e := range entries {
-		if !d.gateway.AlwaysDenied(ctx, e.id) {
-			raws = append(raws, e.raw)
-		}
+	if method == "tools/list" && len(params.Cursor) == 0 {
+		d.record(ctx, r, method, req)
 	}
+	entries, next := r.page(method, string(params.Cursor))
+	raws := d.visible(ctx, entries)
 	member := map[string]string{"tools/list": "tools", tool.ListPrompts: "prompts", tool.ListResources: "resources", tool.ListTemplates: "resourceTemplates"}[method]
 	result := object{member: encode(raws)}
 	if next != "" {
@@ -338,6 +344,33 @@ func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Req
 		maps.Copy(result, modernMembers(true))
 	}
 	return &rawResult{raw: encode(result)}, nil
+}
+
+// visible returns the entries that policy does not always deny to the caller.
+func (d *Direct) visible(ctx context.Context, entries []entry) []json.RawMessage {
+	raws := make([]json.RawMessage, 0, len(entries))
+	for _, e := range entries {
+		if !d.gateway.AlwaysDenied(ctx, e.id) {
+			raws = append(raws, e.raw)
+		}
+	}
+	return raws
+}
+
+// record records that the session of a request knows the tools of a roster.
+func (d *Direct) record(ctx context.Context, r *roster, method string, req mcp.Request) {
+	caller := tool.Detach(ctx)
+	d.listed.record(method, req, d.listDigest(caller, r), func() digest { return d.listDigest(caller, d.roster.Load()) })
+}
+
+// listDigest returns the digest of the tools of a roster that the caller sees.
+func (d *Direct) listDigest(ctx context.Context, r *roster) (sum digest) {
+	h := sha256.New()
+	for _, raw := range d.visible(ctx, r.lists["tools/list"]) {
+		_, _ = h.Write(append(raw[:len(raw):len(raw)], '\n'))
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // modernMembers returns the members that revision 2026-07-28 requires in a result. The

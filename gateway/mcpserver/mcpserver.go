@@ -2,7 +2,8 @@
 // stdio and HTTP. New makes two tools, search_tools and execute_code, each a thin
 // wrapper of one method of [Service]. What a client reads before its first call
 // (the definitions; there are no instructions) depends on the settings alone: it stays the same
-// while upstreams connect and disconnect, which keeps prompt caches valid. NewDirect
+// while upstreams connect and disconnect, which keeps prompt caches valid. Clients are notified when the
+// settings change it (changes.go). NewDirect
 // exposes the upstreams' own tools, resources and prompts instead (direct.go and
 // roster.go: the lists; forward.go, client.go and pending.go: a call and the requests
 // to the client during it; raw.go: passing bytes around the SDK's types). NewEndpoints
@@ -72,6 +73,8 @@ type Options struct {
 	StateKey []byte
 	// Telemetry records metrics and traces of requests; nil disables it.
 	Telemetry *telemetry.Telemetry
+	// Watch, if set, calls f after each change of the upstreams, until stop is called: the description of search_tools names them.
+	Watch func(f func()) (stop func())
 	// OnReady, if set, is called once, when a client first lists or calls tools. It must not block.
 	OnReady func()
 }
@@ -110,7 +113,7 @@ func New(verbs Service, opts *Options) *Tools {
 	if opts.Face != nil {
 		addFace(tools, verbs, opts.Face)
 	} else {
-		addTools(tools, verbs, opts)
+		tools.follow(addTools(tools, verbs, opts), opts)
 	}
 	if opts.OnReady != nil {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
@@ -120,15 +123,17 @@ func New(verbs Service, opts *Options) *Tools {
 	return tools
 }
 
-// addTools adds the two tools and those of the profiles.
-func addTools(tools *Tools, verbs Service, opts *Options) {
+// addTools adds the two tools and those of the profiles. It returns the handler of the two.
+func addTools(tools *Tools, verbs Service, opts *Options) *handler {
 	f := &handler{tools: tools, service: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
 	search, execute := coreTools(verbs, opts)
+	tools.search.Store(&search.Description)
 	tools.AddTool(search, f.search)
 	tools.AddTool(execute, f.execute)
 	for _, e := range extras(verbs, opts) {
 		e.add(tools)
 	}
+	return f
 }
 
 // coreTools returns the two tools that every client sees.

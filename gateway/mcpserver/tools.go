@@ -2,9 +2,11 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,15 +18,57 @@ import (
 type Tools struct {
 	*mcp.Server
 	pending *pendingCalls
+	// search is the description of search_tools that clients see.
+	search atomic.Pointer[string]
+	listed listed
+	// unwatch ends the notifications of changes; nil for none.
+	unwatch func()
 	close   func()
 }
 
 // Close cancels the programs that wait for their client, and waits for them. It is idempotent.
 func (t *Tools) Close() { t.close() }
 
+// follow replaces the definition of search_tools after each change of the upstreams in its description.
+func (t *Tools) follow(f *handler, opts *Options) {
+	if opts.Watch == nil {
+		return
+	}
+	t.AddReceivingMiddleware(t.recordList)
+	t.AddSendingMiddleware(t.listed.onlyChanged)
+	var one sync.Mutex
+	t.unwatch = opts.Watch(func() {
+		one.Lock()
+		defer one.Unlock()
+		search, _ := coreTools(f.service, opts)
+		if search.Description != *t.search.Load() {
+			t.search.Store(&search.Description)
+			t.AddTool(search, f.search)
+		}
+	})
+}
+
+// recordList is receiving middleware that records the list of each session that lists tools or subscribes to changes.
+func (t *Tools) recordList(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method == "tools/list" || method == methodListen {
+			t.listed.record(method, req, t.listDigest(), t.listDigest)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// listDigest returns the digest of the part of the list that can change.
+func (t *Tools) listDigest() digest { return sha256.Sum256([]byte(*t.search.Load())) }
+
 func newTools(server *mcp.Server, key []byte) *Tools {
 	t := &Tools{Server: server, pending: newPendingCalls(key)}
-	t.close = sync.OnceFunc(t.pending.close)
+	t.close = sync.OnceFunc(func() {
+		if t.unwatch != nil {
+			t.unwatch()
+		}
+		t.pending.close()
+	})
 	server.AddSendingMiddleware(sendRaw)
 	return t
 }

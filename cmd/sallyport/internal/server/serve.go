@@ -314,7 +314,7 @@ func (s *service) tools() *mcpserver.Options {
 	if s.tasks != nil {
 		opts.Tasks = s.tasks
 	}
-	opts.OnReady, opts.StateKey, opts.Telemetry = s.signalReady, s.key, s.telemetry
+	opts.OnReady, opts.StateKey, opts.Telemetry, opts.Watch = s.signalReady, s.key, s.telemetry, s.gateway.Catalog.Watch
 	return opts
 }
 
