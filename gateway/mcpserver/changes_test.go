@@ -199,4 +199,3 @@ func TestChangesReachSessions(t *testing.T) {
 		t.Errorf("in code mode %d notifications without a change", before)
 	}
 }
-

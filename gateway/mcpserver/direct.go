@@ -40,6 +40,10 @@ type DirectOptions struct {
 	// WireNames shows tools and prompts by their own names, without that of
 	// their upstream.
 	WireNames bool
+	// Search makes mode search possible; nil disables it.
+	Search Search
+	// Mode returns the mode of a client whose URL names none; nil is direct.
+	Mode ModeOf
 	// StateKey signs the requestState of pending calls; nil generates a key for this process.
 	StateKey []byte
 	// Notices delivers notifications of upstreams outside of calls; nil delivers none.
@@ -90,9 +94,10 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	}
 	d.server = mcp.NewServer(&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: d.opts.Version}, &mcp.ServerOptions{
 		Logger: opts.Protocol, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
-		SubscribeHandler: d.subscribe, UnsubscribeHandler: d.unsubscribe,
+		SubscribeHandler: d.subscribe, UnsubscribeHandler: d.unsubscribe, GetSessionID: newSessionID(directSession),
 	})
 	d.server.AddReceivingMiddleware(d.receive)
+	d.server.AddReceivingMiddleware(d.receiveSearch)
 	d.server.AddReceivingMiddleware(withClient)
 	d.server.AddReceivingMiddleware(traceRequests(d.opts.Telemetry))
 	d.server.AddSendingMiddleware(sendRaw, d.listed.onlyChanged)
@@ -129,8 +134,8 @@ func (d *Direct) Connect(ctx context.Context, transport mcp.Transport) (*mcp.Ser
 }
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
-func (d *Direct) ServeStdio(ctx context.Context) error {
-	if err := d.server.Run(ctx, rawTransport{stdioTransport()}); ctx.Err() == nil {
+func (d *Direct) ServeStdio(ctx context.Context, in *Stdin) error {
+	if err := d.server.Run(ctx, rawTransport{stdioTransport(in)}); ctx.Err() == nil {
 		return err
 	}
 	return nil // ctx was canceled
@@ -246,7 +251,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			d.filterSubscriptions(r, req)
 		}
 		result, err := next(ctx, method, req)
-		declareCapabilities(r, result)
+		declareCapabilities(r, result, d.searches(req))
 		return result, err
 	}
 }
@@ -298,14 +303,19 @@ func requiredCapability(method string) func(capabilities) bool {
 	return nil
 }
 
-// declareCapabilities adds the upstreams' capabilities and instructions to a handshake result.
-func declareCapabilities(r *roster, result mcp.Result) {
+// declareCapabilities adds the upstreams' capabilities and instructions to a handshake result. A client that searches for
+// tools needs no instructions for all of them.
+func declareCapabilities(r *roster, result mcp.Result, searches bool) {
 	var can *mcp.ServerCapabilities
+	instructions := r.instructions
+	if searches {
+		instructions = ""
+	}
 	switch result := result.(type) {
 	case *mcp.InitializeResult:
-		can, result.Instructions = result.Capabilities, r.instructions
+		can, result.Instructions = result.Capabilities, instructions
 	case *mcp.DiscoverResult:
-		can, result.Instructions = result.Capabilities, r.instructions
+		can, result.Instructions = result.Capabilities, instructions
 	}
 	if can == nil {
 		return
@@ -339,11 +349,16 @@ func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Req
 	if next != "" {
 		result["nextCursor"] = encode([]byte(next))
 	}
+	return d.listResult(req, result), nil
+}
+
+// listResult returns the result of a list method.
+func (d *Direct) listResult(req mcp.Request, result object) mcp.Result {
 	if isModernRequest(req) {
 		result["_meta"] = encode(map[string]any{mcp.MetaKeyServerInfo: map[string]string{"name": "sallyport", "title": "Sallyport", "version": d.opts.Version}})
 		maps.Copy(result, modernMembers(true))
 	}
-	return &rawResult{raw: encode(result)}, nil
+	return &rawResult{raw: encode(result)}
 }
 
 // visible returns the entries that policy does not always deny to the caller.
@@ -359,6 +374,10 @@ func (d *Direct) visible(ctx context.Context, entries []entry) []json.RawMessage
 
 // record records that the session of a request knows the tools of a roster.
 func (d *Direct) record(ctx context.Context, r *roster, method string, req mcp.Request) {
+	if d.searches(req) {
+		d.listed.record(method, req, d.searchDigest(), d.searchDigest)
+		return
+	}
 	caller := tool.Detach(ctx)
 	d.listed.record(method, req, d.listDigest(caller, r), func() digest { return d.listDigest(caller, d.roster.Load()) })
 }
@@ -367,7 +386,7 @@ func (d *Direct) record(ctx context.Context, r *roster, method string, req mcp.R
 func (d *Direct) listDigest(ctx context.Context, r *roster) (sum digest) {
 	h := sha256.New()
 	for _, raw := range d.visible(ctx, r.lists["tools/list"]) {
-		_, _ = h.Write(append(raw[:len(raw):len(raw)], '\n'))
+		_, _ = h.Write(append(slices.Clip(raw), '\n'))
 	}
 	h.Sum(sum[:0])
 	return sum

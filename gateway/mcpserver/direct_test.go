@@ -137,12 +137,13 @@ func newDirectPolicy(t *testing.T, wireNames bool, rules policy.Settings, ups ..
 // siteOptions are for serve.
 type siteOptions struct {
 	Tools    *mcpserver.Tools
+	Mode     mcpserver.ModeOf
 	Settings config.HTTP
 }
 
 // newFront is the front door of a listener, with MCP behind it.
 func newFront(listener net.Listener, face *mcpserver.Direct, opts *siteOptions) *httpserver.Server {
-	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Body: opts.Settings.Body})
+	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Mode: opts.Mode, Body: opts.Settings.Body})
 	return httpserver.New(listener, &httpserver.Options{MCP: endpoints, Settings: opts.Settings})
 }
 
@@ -176,6 +177,8 @@ type dialogue struct {
 	session string
 	token   string
 	id      int
+	// name and release are what a modern client reports of itself.
+	name, release string
 }
 
 func (d *direct) dialogue(version string) *dialogue {
@@ -192,7 +195,7 @@ func (c *dialogue) ask(method, params string) string {
 	c.t.Helper()
 	c.id++
 	if c.version >= "2026" {
-		params = strings.Replace(params, "{", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+c.version+`","io.modelcontextprotocol/clientCapabilities":{}},`, 1)
+		params = strings.Replace(params, "{", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+c.version+`","io.modelcontextprotocol/clientCapabilities":{}`+c.info()+`},`, 1)
 		params = strings.Replace(params, ",}", "}", 1)
 	}
 	var name struct{ Name, URI string }
@@ -214,6 +217,14 @@ func (c *dialogue) ask(method, params string) string {
 	}
 	c.t.Fatalf("%s: %s", method, body)
 	return ""
+}
+
+// info returns what a modern client reports of itself, as a further member.
+func (c *dialogue) info() string {
+	if c.name == "" {
+		return ""
+	}
+	return fmt.Sprintf(`,"io.modelcontextprotocol/clientInfo":{"name":%q,"version":%q}`, c.name, c.release)
 }
 
 func (c *dialogue) post(body, method, name string) (int, string) {

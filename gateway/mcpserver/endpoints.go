@@ -37,7 +37,8 @@ type Endpoints struct {
 	maxBody       int64
 	calls         *calls
 	servers       []*mcp.Server
-	tools, direct http.Handler
+	tools, direct http.Handler       // tools is nil without code mode
+	mode          ModeOf             // of clients whose URL names none; nil is code
 	closeStreams  context.CancelFunc // ends the open-ended streams
 }
 
@@ -45,6 +46,8 @@ type Endpoints struct {
 type EndpointOptions struct {
 	// Tools is the server returned by New; nil serves direct mode in its place.
 	Tools *Tools
+	// Mode returns the mode of a client whose URL names none; nil is code.
+	Mode ModeOf
 	// Body is the largest request body, in bytes.
 	Body config.Size
 	// Logger gets what an operator should know; nil discards.
@@ -58,20 +61,23 @@ func NewEndpoints(direct *Direct, opts *EndpointOptions) *Endpoints {
 		log = slog.New(slog.DiscardHandler)
 	}
 	leaving, leave := context.WithCancel(context.Background())
-	e := &Endpoints{maxBody: int64(opts.Body), calls: newCalls(log), closeStreams: leave}
-	e.direct = bufferBody(e.maxBody, bindPrincipal(e.endpoint(leaving, direct.server, true)))
-	e.tools = e.direct
+	e := &Endpoints{maxBody: int64(opts.Body), calls: newCalls(log), closeStreams: leave, mode: opts.Mode}
+	e.direct = e.endpoint(leaving, direct.server, true)
 	if opts.Tools != nil {
-		e.tools = bufferBody(e.maxBody, bindPrincipal(e.endpoint(leaving, opts.Tools.Server, false)))
+		e.tools = e.endpoint(leaving, opts.Tools.Server, false)
 	}
 	return e
 }
 
-// Handler serves the two tools, or direct mode where there are none.
-func (e *Endpoints) Handler() http.Handler { return e.tools }
+// Handler serves each client in its mode, or all in direct mode where there are no tools.
+func (e *Endpoints) Handler() http.Handler { return e.serve("") }
 
-// Direct serves direct mode.
-func (e *Endpoints) Direct() http.Handler { return e.direct }
+// Direct serves direct mode, unless the URL names another one.
+func (e *Endpoints) Direct() http.Handler { return e.serve(config.ModeDirect) }
+
+func (e *Endpoints) serve(fixed config.Mode) http.Handler {
+	return bufferBody(e.maxBody, bindPrincipal(e.route(fixed)))
+}
 
 // CloseStreams ends the open-ended streams: those of notifications.
 func (e *Endpoints) CloseStreams() { e.closeStreams() }

@@ -22,10 +22,14 @@ import (
 // forward sends one request to its upstream and returns the result.
 func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.Request) (mcp.Result, error) {
 	var params object
-	raw := paramsOf(req)
-	if json.Unmarshal(raw, &params) != nil || params == nil {
+	if json.Unmarshal(paramsOf(req), &params) != nil || params == nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params must be an object"}
 	}
+	return d.forwardParams(ctx, r, method, req, params)
+}
+
+// forwardParams is forward with other parameters.
+func (d *Direct) forwardParams(ctx context.Context, r *roster, method string, req mcp.Request, params object) (mcp.Result, error) {
 	call, err := route(r, method, params)
 	if err != nil { // its upstream may not have been tried yet
 		if call, err = route(d.awaitRoster(ctx, upstreamOf(d.gateway.Offers(), params)), method, params); err != nil {
@@ -40,6 +44,7 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 	defer c.out.flush()
 	d.logLevel.raise(c.level)
 	d.sendLevel(ctx, d.roster.Load().capabilitiesOf(call.Tool.Upstream))
+	var raw json.RawMessage
 	if c.modern {
 		raw, err = d.callModern(ctx, c, method, params, call)
 	} else {

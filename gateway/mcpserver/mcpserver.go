@@ -86,10 +86,10 @@ type Packages interface {
 }
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
-func ServeStdio(ctx context.Context, verbs Service, opts *Options) error {
+func ServeStdio(ctx context.Context, in *Stdin, verbs Service, opts *Options) error {
 	tools := New(verbs, opts)
 	defer tools.Close()
-	if err := tools.Run(ctx, stdioTransport()); ctx.Err() == nil {
+	if err := tools.Run(ctx, stdioTransport(in)); ctx.Err() == nil {
 		return err
 	}
 	return nil // ctx was canceled
@@ -106,7 +106,7 @@ func New(verbs Service, opts *Options) *Tools {
 	}
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: version},
-		&mcp.ServerOptions{Logger: opts.Logger},
+		&mcp.ServerOptions{Logger: opts.Logger, GetSessionID: newSessionID(codeSession)},
 	)
 	server.AddReceivingMiddleware(onlyTools)
 	tools := newTools(server, opts.StateKey)

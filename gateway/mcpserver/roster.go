@@ -24,6 +24,8 @@ type roster struct {
 	// toolIDs and promptIDs are keyed by "upstream.name", which is always accepted too:
 	// wrappers outside of a sandbox know no other name.
 	toolIDs, promptIDs map[string]tool.ID
+	// byTool has the entries of tools.
+	byTool map[tool.ID]entry
 	// resources holds the upstream of each listed URI; templates are tried after that.
 	resources map[string]string
 	templates []template
@@ -63,7 +65,7 @@ type capabilities struct {
 const uriPrefix = "sallyport://"
 
 func newRoster(offers []catalog.UpstreamOffer, prefix bool, log *slog.Logger) *roster {
-	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, toolIDs: map[string]tool.ID{}, promptIDs: map[string]tool.ID{}, resources: map[string]string{}}
+	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, toolIDs: map[string]tool.ID{}, promptIDs: map[string]tool.ID{}, byTool: map[tool.ID]entry{}, resources: map[string]string{}}
 	build := &rosterBuilder{roster: r, tools: newNamer(prefix), prompts: newNamer(prefix), uris: map[string]bool{}, log: log}
 	for _, up := range offers {
 		build.upstream(up)
@@ -128,7 +130,8 @@ func (b *rosterBuilder) tool(t tool.Tool) {
 		return // not an object: it was not sent by an upstream
 	}
 	b.roster.tools[shown], b.toolIDs[t.ID.String()] = t.ID, t.ID
-	b.add("tools/list", entry{shown, raw, t.ID, strings.Contains(string(t.Input), "x-mcp-header")})
+	b.byTool[t.ID] = entry{shown, raw, t.ID, strings.Contains(string(t.Input), "x-mcp-header")}
+	b.add("tools/list", b.byTool[t.ID])
 }
 
 func (b *rosterBuilder) prompt(id tool.ID, p tool.Prompt) {

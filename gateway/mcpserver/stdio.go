@@ -22,9 +22,9 @@ const (
 	maxBatch = 100
 )
 
-// stdioTransport is the transport of stdin and stdout. It answers lines that are not messages itself: the SDK would end the
+// stdioTransport is the transport of in and stdout. It answers lines that are not messages itself: the SDK would end the
 // session for them.
-func stdioTransport() mcp.Transport { return newTransport(os.Stdin, os.Stdout) } //nolint:forbidigo // in place of the SDK's transport, which takes the same two
+func stdioTransport(in *Stdin) mcp.Transport { return newTransport(in, os.Stdout) } //nolint:forbidigo // in place of the SDK's transport, which takes the same two
 
 func newTransport(in io.ReadCloser, out io.Writer) mcp.Transport {
 	w := &lineWriter{out: out}

@@ -74,6 +74,10 @@ type Config struct {
 	HTTP HTTP
 	// Profiles are the tools that clients see in addition to search_tools and execute_code; default none.
 	Profiles Profiles
+	// Mode is what a client sees that no entry of "clients" matches; default code.
+	Mode Mode
+	// Clients are the modes of clients by their names and versions; the first entry that matches applies.
+	Clients []ClientMode
 	// Compat is the server whose tools and answers clients get, in place of search_tools and execute_code; default none.
 	Compat string
 	// Warnings are about texts that load, but are probably mistakes, with their positions.
@@ -420,7 +424,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Registry: registry.URL, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Tasks: defaultTasks(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
+	return Config{Registry: registry.URL, Mode: ModeCode, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Tasks: defaultTasks(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

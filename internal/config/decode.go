@@ -48,6 +48,8 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"audit", func(at path, n *yaml.Node) { d.audit(at, n, &c.Audit) }},
 		{"telemetry", func(at path, n *yaml.Node) { d.telemetry(at, n, &c.Telemetry) }},
 		{"profiles", d.profiles(&c.Profiles)},
+		{"mode", d.OneOf((*string)(&c.Mode), modes...)},
+		{"clients", func(at path, n *yaml.Node) { c.Clients = yamlstrict.List(d.Decoder, at, n, d.clientMode) }},
 		{"compat", d.OneOf(&c.Compat, compats...)},
 	})
 	for i := range c.Upstreams {

@@ -83,6 +83,7 @@ func (c *Config) problems() []problem {
 	all = append(all, c.environmentProblems(path{"environments"})...)
 	all = append(all, c.workspaceProblems(path{"workspaces"})...)
 	all = append(all, c.profileProblems(path{"profiles"})...)
+	all = append(all, c.clientProblems()...)
 	if c.Compat != "" {
 		all = append(all, oneOfProblem(path{"compat"}, c.Compat, compats)...)
 	}

@@ -58,13 +58,11 @@ func (d *httpListener) site(settings config.HTTP) string {
 
 // serve serves HTTP until ctx ends.
 func (d *httpListener) serve(ctx context.Context, s *service) error {
-	direct := s.direct()
+	direct := s.direct(s.modeNow)
 	defer direct.Close()
-	endpoints := &mcpserver.EndpointOptions{Body: s.cfg.HTTP.Body, Logger: s.log}
-	if s.mode == modeTools {
-		endpoints.Tools = mcpserver.New(s.rateLimitedService(), s.tools())
-		defer endpoints.Tools.Close()
-	}
+	tools := mcpserver.New(s.rateLimitedService(), s.tools())
+	defer tools.Close()
+	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Body: s.cfg.HTTP.Body, Logger: s.log}
 	opts := &httpserver.Options{
 		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
 		Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions()),

@@ -29,7 +29,8 @@ import (
 
 // serveOptions holds the flags of serve.
 type serveOptions struct {
-	http   string
+	http string
+	// mode is the mode of all clients whose URL names none, "" for the settings.
 	mode   string
 	prefix bool
 	share  bool
@@ -41,11 +42,8 @@ type serveOptions struct {
 	profiles []string
 }
 
-// The modes of serve.
-const (
-	modeTools  = "tools"
-	modeDirect = "direct"
-)
+// modeTools is an older name of mode code.
+const modeTools = "tools"
 
 // ServeCommand returns the verb.
 func ServeCommand(shared *cli.App) *cobra.Command {
@@ -58,16 +56,18 @@ func ServeCommand(shared *cli.App) *cobra.Command {
 execute_code. It is started by an MCP client, and ends, with all processes that it
 started, when the client closes stdin or sends SIGINT or SIGTERM.
 
-With --http it listens instead: at /mcp, for clients of every revision, and at
-/mcp/direct in direct mode. Other machines can connect only with http.tokens or
-http.oauth in upstreams.yaml. After SIGTERM running calls may finish, within
-http.grace.
+With --http it listens instead, at /mcp, for clients of every revision. Other
+machines can connect only with http.tokens or http.oauth in upstreams.yaml. After
+SIGTERM running calls may finish, within http.grace.
 
 With --compat clients of another code execution server see its tools and get its
 answers: see docs/how-to/replace-another-server.md.
 
-In direct mode clients see the tools, resources and prompts of the upstreams
-themselves, each as UPSTREAM__NAME, and calls are forwarded unchanged.
+In mode direct clients see the tools, resources and prompts of the upstreams
+themselves, each as UPSTREAM__NAME, and calls are forwarded unchanged. In mode
+search they see search_tools and call_tool in place of these tools. The mode is in
+the URL of a client (/mcp?mode=direct, also /mcp?codemode=off and /mcp/direct),
+else it is that of --mode, else that of clients: and mode: in upstreams.yaml.
 
 The log goes to stderr. It has no arguments, no results and no secrets in it.
 An error in upstreams.yaml ends it with status 2 before anything starts; an
@@ -81,7 +81,7 @@ memory (--share). All other verbs work at the same time.`,
   sallyport serve --sandbox ssh://me@linuxbox`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.address(cmd); err != nil {
+			if err := cmp.Or(s.check(), s.address(cmd)); err != nil {
 				return err
 			}
 			return a.serve(cmd.Context(), s)
@@ -91,12 +91,12 @@ memory (--share). All other verbs work at the same time.`,
 	flags.StringVar(&s.http, "http", "", "listen on `ADDR` (HOST:PORT, port 0 for any, or unix:PATH) instead of stdin")
 	flags.IntVar(&s.port, "port", 0, "listen on this `PORT` of this machine: short for --http 127.0.0.1:PORT")
 	flags.StringVar(&s.compat, "compat", "", "be like another `SERVER` for its clients: code-execution-mcp,\nmcp_code_executor, or code-executor (over HTTP, port 9091 if no\nother is given); see compat: in upstreams.yaml")
-	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: `MODE` is tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
+	flags.StringVar(&s.mode, "mode", "", "what clients see: `MODE` is code (search_tools and execute_code),\ndirect (what the upstreams have) or search (search_tools and\ncall_tool); default is clients: and mode: in upstreams.yaml")
 	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second gets it")
 	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
 	a.SandboxFlag(cmd)
 	flags.BoolVar(&s.share, "share", false, "share the data directory with another serve: workspaces and skills are\nshared, executions are handed over to that one, other records end with\nthis one; it takes over schedules when that one ends")
-	cli.CompleteFlag(cmd, "mode", modeTools, modeDirect)
+	cli.CompleteFlag(cmd, "mode", config.Modes()...)
 	cli.CompleteFlag(cmd, "compat", config.Compats()...)
 	cli.CompleteFlag(cmd, "profiles", append(config.AllProfiles(), "all")...)
 	return cmd
@@ -122,12 +122,28 @@ func (s *serveOptions) address(cmd *cobra.Command) error {
 }
 
 // check refuses an unknown mode.
-func (s serveOptions) check() error {
-	if s.mode == modeTools || s.mode == modeDirect {
+func (s *serveOptions) check() error {
+	if s.mode == modeTools {
+		s.mode = string(config.ModeCode)
+	}
+	if s.mode == "" || slices.Contains(config.Modes(), s.mode) {
 		return nil
 	}
-	return unknownWord("mode", s.mode, []string{modeTools, modeDirect})
+	return unknownWord("mode", s.mode, config.Modes())
 }
+
+// modeOf returns the mode of a client whose URL names none.
+func (s serveOptions) modeOf(cfg *config.Config, name, version string) config.Mode {
+	return cmp.Or(config.Mode(s.mode), cfg.ModeOf(name, version), cfg.Mode, config.ModeCode)
+}
+
+// noRoots reports whether no client can list its folders to upstreams.
+func (s serveOptions) noRoots(cfg *config.Config) bool {
+	return s.http == "" && !s.byClient(cfg) && s.modeOf(cfg, "", "") == config.ModeCode
+}
+
+// byClient reports whether the mode depends on the client.
+func (s serveOptions) byClient(cfg *config.Config) bool { return s.mode == "" && len(cfg.Clients) > 0 }
 
 // unknownWord is the error for a value of a flag that is none of some words.
 func unknownWord(what, given string, words []string) error {
@@ -158,9 +174,6 @@ func (s serveOptions) load(a *app) (*config.Config, error) {
 }
 
 func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
-	if err := s.check(); err != nil {
-		return err
-	}
 	load := func() (*config.Config, error) { return s.load(a) }
 	cfg, err := load()
 	if err != nil {
@@ -185,7 +198,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}
 	defer closeTelemetry(watched, log)
 	notices := &mcpserver.Notices{}
-	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice, Site: d.site(cfg.HTTP)})
+	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.noRoots(cfg), OnNotice: notices.Notice, Site: d.site(cfg.HTTP)})
 	if err != nil {
 		return err
 	}
@@ -318,19 +331,31 @@ func (s *service) tools() *mcpserver.Options {
 	return opts
 }
 
-func (s *service) direct() *mcpserver.Direct {
-	return mcpserver.NewDirect(s.gateway.Service(), &mcpserver.DirectOptions{
-		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Notices: s.notices, StateKey: s.key, Telemetry: s.telemetry,
+// modeNow is modeOf with the settings in force.
+func (s *service) modeNow(name, version string) config.Mode {
+	return s.modeOf(s.gateway.Current().Load(), name, version)
+}
+
+// direct returns the server of the modes direct and search; mode returns that of a client whose URL names none.
+func (s *service) direct(mode mcpserver.ModeOf) *mcpserver.Direct {
+	verbs := s.gateway.Service()
+	return mcpserver.NewDirect(verbs, &mcpserver.DirectOptions{
+		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Search: verbs, Mode: mode, Notices: s.notices, StateKey: s.key, Telemetry: s.telemetry,
 	})
 }
 
 func (a *app) serveStdio(ctx context.Context, s *service) error {
-	if s.mode == modeDirect {
-		direct := s.direct()
-		defer direct.Close()
-		return direct.ServeStdio(ctx)
+	in, mode := mcpserver.OpenStdin(), s.modeNow("", "")
+	if s.byClient(s.cfg) {
+		mode = s.modeNow(in.Client(ctx))
+		s.log.Debug("the client selects the mode", "mode", mode)
 	}
-	return mcpserver.ServeStdio(ctx, s.gateway.Service(), s.tools())
+	if mode == config.ModeCode {
+		return mcpserver.ServeStdio(ctx, in, s.gateway.Service(), s.tools())
+	}
+	direct := s.direct(func(string, string) config.Mode { return mode })
+	defer direct.Close()
+	return direct.ServeStdio(ctx, in)
 }
 
 // stdioHint is the message for a person who starts serve in a terminal.
