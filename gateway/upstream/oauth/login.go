@@ -131,11 +131,16 @@ func newAuthorization(ctx context.Context, h *Handler, found *issuer, old *recor
 	a := &Authorization{
 		State: rand.Text(), handler: h, found: found, who: who, scopes: h.scopes(found, old, more), verifier: oauth2.GenerateVerifier(), redirect: redirect,
 	}
-	cfg := oauth2.Config{
-		ClientID: who.id, RedirectURL: redirect, Scopes: a.scopes, Endpoint: oauth2.Endpoint{AuthURL: found.meta.AuthorizationEndpoint},
-	}
-	a.Page = cfg.AuthCodeURL(a.State, oauth2.S256ChallengeOption(a.verifier), oauth2.SetAuthURLParam("resource", found.resource))
+	a.Page = a.page()
 	return a, nil
+}
+
+// page returns the URL of the page where the user logs in.
+func (a *Authorization) page() string {
+	cfg := oauth2.Config{
+		ClientID: a.who.id, RedirectURL: a.redirect, Scopes: a.scopes, Endpoint: oauth2.Endpoint{AuthURL: a.found.meta.AuthorizationEndpoint},
+	}
+	return cfg.AuthCodeURL(a.State, oauth2.S256ChallengeOption(a.verifier), oauth2.SetAuthURLParam("resource", a.found.resource))
 }
 
 // Finish ends the login with the parameters of the redirect, and stores the tokens. Call it once.
@@ -180,7 +185,7 @@ func (h *Handler) register(ctx context.Context, found *issuer, old *record, redi
 	case s.ClientID != "":
 		who.id, who.secret = s.ClientID, s.ClientSecret
 		return who, nil
-	case old != nil && old.Registered && old.Redirect == redirect && !strings.Contains(old.Ended, "no longer knows the client"):
+	case old != nil && old.Registered && old.Redirect == redirect && h.isRegistered(ctx, found, old):
 		return clientRegistration{client{old.ClientID, old.Secret.ClientSecret, m.TokenEndpoint, old.Basic}, true}, nil
 	case m.RegistrationEndpoint == "":
 		return who, fmt.Errorf("the authorization server %s does not register clients: register one there with the redirect %s and set auth.client_id",

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -264,6 +265,26 @@ func TestLoginAgain(t *testing.T) {
 	w.login(h)
 	w.callEcho(h)
 	w.count("register", 1)
+}
+
+// TestForgottenClient: a server that lost its registrations gets a new one, at a login and after a refresh that it refused.
+func TestForgottenClient(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	h := w.handler(nil)
+	w.login(h)
+	w.as.ForgetClients()
+	w.login(h)
+	w.callEcho(h)
+	w.count("register", 2)
+	w.as.ForgetClients()
+	w.late.Store(int64(24 * time.Hour))
+	_, err := w.connect(h)
+	wantLogin(t, err, "no longer knows the client", "run `sallyport auth login tickets`")
+	w.late.Store(0)
+	w.login(h)
+	w.callEcho(h)
+	w.login(h)
+	w.count("register", 3)
 }
 
 // An API has no metadata: the settings say whose tokens it accepts.

@@ -94,6 +94,9 @@ func (h *Handler) renew(ctx context.Context, r *record, refused string) (*record
 	return nil, fmt.Errorf("refresh token: %w", err)
 }
 
+// clientForgotten is the reason of a login that ended because the authorization server lost the registration of its client.
+const clientForgotten = "the server no longer knows the client of the login"
+
 // endReason returns why a login has ended, "" if the request may be retried.
 func endReason(err error) string {
 	e, ok := errors.AsType[*refusal](err)
@@ -104,7 +107,7 @@ func endReason(err error) string {
 	case "invalid_grant":
 		return "the login has expired or was revoked"
 	case "invalid_client", "unauthorized_client":
-		return "the server no longer knows the client of the login"
+		return clientForgotten
 	}
 	return ""
 }

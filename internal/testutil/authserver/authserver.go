@@ -243,3 +243,6 @@ func (s *Server) RevokeAccess() { s.store.revoke(false) }
 
 // RevokeAll makes all access and refresh tokens invalid.
 func (s *Server) RevokeAll() { s.store.revoke(true) }
+
+// ForgetClients removes all registered clients.
+func (s *Server) ForgetClients() { s.store.forgetClients() }

@@ -90,6 +90,12 @@ func newStore(tb testing.TB, opts Options) *store {
 	return s
 }
 
+func (s *store) forgetClients() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.clients)
+}
+
 func (s *store) register(redirects []string, method string) Client {
 	c := Client{ID: rand.Text(), RedirectURIs: redirects, Post: method == "client_secret_post"}
 	if method != "none" {
@@ -314,7 +320,7 @@ func (s *store) GetClientByClientID(ctx context.Context, id string) (op.Client, 
 	if s.documents != nil && strings.HasPrefix(id, "https://") {
 		return s.document(ctx, id)
 	}
-	return nil, errNotFound
+	return nil, oidc.ErrInvalidClient().WithDescription("unknown client")
 }
 
 // document reads a client id metadata document.
