@@ -184,7 +184,7 @@ func TestKeepAudit(t *testing.T) {
 	if err := g.Reload(write(sinks + "policy: {default: deny}\n")); err != nil {
 		t.Fatal(err)
 	}
-	copied, err := audit.NewMirror(records, cfg.Audit.Keep, int64(cfg.Audit.Size))
+	copied, err := audit.NewMirror(records, "", cfg.Audit.Keep, int64(cfg.Audit.Size))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,6 +206,11 @@ func (g *Gateway) Close() error { return g.close() }
 // reports is not an error, see [tool.Result].
 func (g *Gateway) Call(ctx context.Context, c tool.Call) (result tool.Result, err error) {
 	defer toolcall.Recover(ctx, g.log, c, &result, &err)
+	if toolcall.ExecutionOf(ctx) == nil && toolcall.ScopeOf(ctx).Run == "" { // what has begun may end
+		if err := toolcall.Unavailable(g.opts.Records.Available()); err != nil {
+			return tool.Result{}, err
+		}
+	}
 	c = executor.ForRun(ctx, c)
 	result, err = g.call(ctx, c)
 	if err != nil && tool.AsError(err).Kind == tool.Upstream && g.Catalog.Closed() {

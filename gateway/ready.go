@@ -18,6 +18,9 @@ func (g *Gateway) NotReady() []string {
 	if ids := catalog.PendingUpstreams(g.Catalog); len(ids) > 0 {
 		missing = append(missing, sanitize.Line("upstreams have not been tried yet: "+strings.Join(ids, ", "), 300))
 	}
+	if err := g.opts.Records.Available(); err != nil {
+		missing = append(missing, sanitize.Line(err.Error(), 300))
+	}
 	if err := g.Sandboxes.Ready(); err != nil {
 		missing = append(missing, sanitize.Line(tool.AsError(err).Message, 300))
 	}

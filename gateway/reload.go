@@ -82,6 +82,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 		{"compat", old.Compat, cfg.Compat},
 		{"http", old.HTTP, cfg.HTTP},
 		{"workflows", old.Workflows, cfg.Workflows},
+		{"store", old.Store, cfg.Store},
 	} {
 		if !reflect.DeepEqual(of.old, of.now) {
 			keys = append(keys, of.key)

@@ -26,6 +26,7 @@ import (
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/testutil/golden"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/sandbox/egress"
 )
@@ -33,6 +34,7 @@ import (
 // TestMain makes the test binary every program that a script names: sallyport
 // itself, and what stands on both sides of it.
 func TestMain(m *testing.M) {
+	natscluster.Serve()
 	egress.Child()
 	upstreamtest.Main()
 	testscript.Main(tlstest.M{Tests: m}, map[string]func(){

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -48,13 +50,41 @@ func Open(opts Options) (*Approver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Approver{opts: opts, waitingCalls: map[string]int{}, Book: approval.NewStore(kept, &approval.Options{
-		Expire: func() time.Duration { return opts.Settings.Load().Approval.Expire }, Record: opts.Record,
-	})}, nil
+	p := &Approver{opts: opts, waitingCalls: map[string]int{}, Book: approval.NewStore(kept, &approval.Options{
+		Expire: func() time.Duration { return opts.Settings.Load().Approval.Expire }, Record: opts.Record, Self: in.Self(), Alive: in.Alive,
+	}), endFollow: func() {}}
+	if in.Shared() {
+		p.follow()
+	}
+	return p, nil
 }
 
-// Close cancels the requests to clients that are in flight.
-func (p *Approver) Close() { p.clients.close() }
+// followRetry is the delay after an error of the store.
+const followRetry = 2 * time.Second
+
+// follow takes over requests and answers of the other gateways, until Close.
+func (p *Approver) follow() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() {
+		for ctx.Err() == nil {
+			err := p.Book.Follow(ctx, p.watchers.Notify)
+			if sleep.For(ctx, followRetry) == nil {
+				p.opts.Logger.Warn("approvals of other gateways cannot be read", "error", err)
+			}
+		}
+	})
+	p.endFollow = func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+// Close cancels the requests to clients that are in flight, and stops following other gateways.
+func (p *Approver) Close() {
+	p.clients.close()
+	p.endFollow()
+}
 
 // PendingCount returns the number of pending approvals.
 func (p *Approver) PendingCount(ctx context.Context) (n int) {
@@ -125,6 +155,9 @@ func (p *Approver) approvalError(ctx context.Context, id string, a Approval, err
 		return &tool.Error{Kind: tool.Invalid, Message: "invalid answer to approval " + shown, Hint: "the scope is once, execution (of a program's call) or session"}
 	case errors.Is(err, approval.ErrMany):
 		return &tool.Error{Kind: tool.Limit, Message: "too many calls wait for approval already", Hint: "have those answered first"}
+	}
+	if down := toolcall.Unavailable(err); down != nil {
+		return down
 	}
 	p.opts.Logger.ErrorContext(ctx, "approval is not kept", "approval", shown, "error", err)
 	return &tool.Error{Kind: tool.Internal, Message: "the approval cannot be kept", Hint: "the operator's log says why", Err: err}

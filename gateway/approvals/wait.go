@@ -30,6 +30,8 @@ type Approver struct {
 	Book     *approval.Store
 	watchers watch.List
 	clients  clientQuestions
+	// endFollow ends following the other gateways.
+	endFollow func()
 
 	mu           sync.Mutex
 	waitingCalls map[string]int // calls that wait, by principal

@@ -69,7 +69,12 @@ func (a *Auditor) MaintainAudit(ctx context.Context) {
 // mirror copies the log to the store, and retries when that fails.
 func (a *Auditor) mirror(ctx context.Context, l *audit.Log) {
 	set := a.set
-	copied, err := audit.NewMirror(a.opts.Records, set.Keep, int64(set.Size))
+	chain, err := audit.Chain(a.dir)
+	if err != nil {
+		a.opts.Logger.ErrorContext(ctx, "audit records are not copied", "error", err)
+		return
+	}
+	copied, err := audit.NewMirror(a.opts.Records, chain, set.Keep, int64(set.Size))
 	if err != nil {
 		a.opts.Logger.ErrorContext(ctx, "audit records are not copied", "error", err)
 		return

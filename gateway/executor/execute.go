@@ -33,6 +33,9 @@ import (
 // *tool.Error, for an invalid request and for a machine that cannot run
 // sandboxes.
 func (ex *Executor) Execute(ctx context.Context, program execution.Program) (execution.Result, error) {
+	if err := toolcall.Unavailable(ex.opts.Records.Available()); err != nil {
+		return execution.Result{}, err
+	}
 	before, err := ex.opts.Replay.Resume(ctx, &program)
 	if err != nil {
 		return execution.Result{}, err

@@ -65,6 +65,8 @@ type workspaceLabels struct {
 	key    store.Key
 	mu     sync.Mutex
 	loaded bool
+	// revision is that of the labels in the store, 0 for none.
+	revision uint64
 	marks
 }
 
@@ -91,7 +93,7 @@ func (m *workspaceLabels) load() {
 		entry, err = m.store.bucket.Get(ctx, m.key)
 		return err
 	})
-	m.marks = marks{}
+	m.marks, m.revision = marks{}, entry.Revision
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		err = nil
@@ -134,22 +136,44 @@ func (m *workspaceLabels) any() bool {
 func (m *workspaceLabels) set(change func(m *marks)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.load()
-	change(&m.marks)
-	if len(m.Files) > maxMarked {
-		m.Whole[overflowKey] = distinct(m.Files, m.Whole[overflowKey])
-		clear(m.Files)
-	}
-	data, err := json.Marshal(m.marks)
-	if err == nil {
-		err = m.store.breaker.Do(context.Background(), func(ctx context.Context) error {
-			_, err := m.store.bucket.Put(ctx, m.key, data)
-			return err
-		})
+	var err error
+	for range maxChanges {
+		m.load()
+		change(&m.marks)
+		if len(m.Files) > maxMarked {
+			m.Whole[overflowKey] = distinct(m.Files, m.Whole[overflowKey])
+			clear(m.Files)
+		}
+		if err = m.save(); !errors.Is(err, store.ErrConflict) {
+			break
+		}
+		m.loaded = false // another gateway has changed them
 	}
 	if err != nil {
 		m.store.log.Error("labels of a workspace are not kept", "error", err)
 	}
+}
+
+// maxChanges bounds the attempts to change labels that other gateways change, too.
+const maxChanges = 10
+
+// save stores the labels; ErrConflict if another gateway has stored others.
+func (m *workspaceLabels) save() error {
+	data, err := json.Marshal(m.marks)
+	if err != nil {
+		return err
+	}
+	return m.store.breaker.Do(context.Background(), func(ctx context.Context) (err error) {
+		switch {
+		case !m.loaded: // they could not be read
+			_, err = m.store.bucket.Put(ctx, m.key, data)
+		case m.revision == 0:
+			m.revision, err = m.store.bucket.Create(ctx, m.key, data)
+		default:
+			m.revision, err = m.store.bucket.Update(ctx, m.key, data, m.revision)
+		}
+		return err
+	})
 }
 
 // distinct returns one origin for each label of all files and of more.

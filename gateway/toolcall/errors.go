@@ -2,10 +2,13 @@ package toolcall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -33,8 +36,19 @@ func ClosedError() *tool.Error {
 	return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 }
 
+// Unavailable returns the error for a caller if err says that the store of records does not answer, else nil.
+func Unavailable(err error) error {
+	if !errors.Is(err, store.ErrUnreachable) {
+		return nil
+	}
+	return &tool.Error{Kind: tool.Busy, Message: "the store of records does not answer, so nothing new is started", Hint: "try again in some seconds: nothing was done", After: 5 * time.Second, Err: err}
+}
+
 // Unreadable logs why records cannot be read and returns the error for the caller.
 func Unreadable(ctx context.Context, log *slog.Logger, err error) error {
+	if down := Unavailable(err); down != nil {
+		return down
+	}
 	log.ErrorContext(ctx, "records cannot be read", "error", err)
 	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
 }

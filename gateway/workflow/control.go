@@ -28,6 +28,9 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	if l == nil {
+		if err := e.claim(ctx, id); err != nil {
+			return err
+		}
 		l = e.queue.put(e.restore(run))
 	}
 	if err := l.stop(context.WithoutCancel(ctx), callerName(ctx)); err != nil {
@@ -73,10 +76,14 @@ func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 			return run, tool.AsError(context.Cause(ctx))
 		}
 	}
+	if err := e.claim(ctx, id); err != nil {
+		return run, err
+	}
 	next := e.restore(run)
 	next.skipQueue = false
 	if run.Status.Over() {
 		if err := e.reenter(ctx, next); err != nil {
+			e.releaseClaim(id)
 			return run, err
 		}
 	}

@@ -104,6 +104,7 @@ type Engine struct {
 	programs         programs
 	keyLocks         keyedMutex
 	timers           *store.Schedules
+	claims           *store.Claims // of the runs of this engine
 	queue            *queue
 	approvalsChanged *broadcaster
 	stepSlots        chan struct{} // a semaphore: one element for each running step
@@ -123,14 +124,15 @@ func Open(door Caller, opts *Options) (*Engine, error) {
 	}
 	logs, err := runlog.Open(opts.Records)
 	timers, err2 := opts.Records.Schedules("run_timers")
-	if err := errors.Join(err, err2); err != nil {
+	claims, err3 := opts.Records.Claims("runs")
+	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, fmt.Errorf("open engine: %w", err)
 	}
 	if opts.Retention > 0 {
 		logs.SetRetention(opts.Retention)
 	}
 	o := opts.withDefaults()
-	e := &Engine{caller: door, opts: o, log: o.Logger, logs: logs, timers: timers, approvalsChanged: newBroadcaster(), stepSlots: make(chan struct{}, maxSteps), owner: fmt.Sprintf("process %d", os.Getpid())}
+	e := &Engine{caller: door, opts: o, log: o.Logger, logs: logs, timers: timers, claims: claims, approvalsChanged: newBroadcaster(), stepSlots: make(chan struct{}, maxSteps), owner: fmt.Sprintf("process %d", os.Getpid())}
 	e.base, e.end = context.WithCancelCause(context.Background())
 	e.queue = newQueue(e.opts.MaxRuns, func(l *live) { e.work.Go(func() { liveRuns{e}.run(l) }) })
 	e.unwatch = func() {}
@@ -143,6 +145,9 @@ func Open(door Caller, opts *Options) (*Engine, error) {
 		e.work.Go(e.recoverRuns)
 		e.work.Go(e.watchTimers)
 		e.work.Go(e.prune)
+		if opts.Records.Shared() {
+			e.work.Go(e.adoptRuns)
+		}
 	}
 	return e, nil
 }
@@ -175,7 +180,7 @@ func (e *Engine) recoverRuns() {
 			}
 			return
 		}
-		if !run.Status.Over() && e.begun(run.ID) {
+		if !run.Status.Over() && e.mayContinue(run.ID) && e.begun(run.ID) {
 			e.queue.put(e.restore(run))
 		}
 	}

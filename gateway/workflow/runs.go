@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
@@ -45,6 +46,9 @@ func (e *Engine) find(ctx context.Context, id string) (Run, *live, error) {
 }
 
 func (e *Engine) readError(id string, err error) error {
+	if down := toolcall.Unavailable(err); down != nil {
+		return down
+	}
 	e.log.Error("run cannot be read", "run", sanitize.Line(id, 60), "error", err)
 	if errors.Is(err, store.ErrCorrupt) && id != "" {
 		return &tool.Error{Kind: tool.Internal, Message: "events of run " + sanitize.Line(id, 60) + " may be damaged", Hint: "`sallyport doctor` says what is lost; start another run", Err: err}

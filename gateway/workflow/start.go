@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/store"
 	"sallyport/internal/telemetry"
@@ -59,6 +60,9 @@ func (e *Engine) ready(ctx context.Context) error {
 		return tool.AsError(context.Cause(ctx))
 	case <-e.base.Done():
 	}
+	if err := toolcall.Unavailable(e.opts.Records.Available()); err != nil {
+		return err
+	}
 	if e.base.Err() != nil {
 		return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 	}
@@ -78,7 +82,13 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 	run := Run{ID: started.ID, Workflow: p.Name, Digest: p.Digest, Status: Queued, Trigger: started.Trigger, Principal: started.Principal,
 		Parent: started.Parent, Of: started.Of, Inputs: started.Inputs, Started: now}
 	events := append([]Event{{Kind: Created, Time: now, Start: &started}}, more...)
+	if err := e.claim(ctx, run.ID); err != nil {
+		return Run{}, err
+	}
 	w, err := e.logs.Create(context.WithoutCancel(ctx), run, events...)
+	if err != nil {
+		e.releaseClaim(run.ID)
+	}
 	if errors.Is(err, store.ErrConflict) {
 		return e.load(ctx, started.ID)
 	}
@@ -100,6 +110,9 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 
 // recordError returns the error for a run that cannot be recorded, and logs it.
 func (e *Engine) recordError(id string, err error) error {
+	if down := toolcall.Unavailable(err); down != nil {
+		return down
+	}
 	e.log.Error("run cannot be recorded", "run", id, "error", err)
 	if errors.Is(err, store.ErrFull) {
 		return &tool.Error{Kind: tool.Limit, Message: "no space for more runs", Hint: "cancel runs that are not needed: sallyport workflow runs", Err: err}

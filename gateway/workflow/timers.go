@@ -33,15 +33,17 @@ func (e *Engine) setTimer(ctx context.Context, run, path string, at time.Time) (
 // watchTimers continues runs that are not in the queue when their timers fire.
 func (e *Engine) watchTimers() {
 	<-e.queue.loaded
-	err := e.timers.Listen(e.base, func(f store.Firing) error {
-		if len(f.Key) == 0 || e.queue.get(f.Key[0]) != nil {
+	err := e.opts.Records.Lead(e.base, "run_timers", func(ctx context.Context) error {
+		return e.timers.Listen(ctx, func(f store.Firing) error {
+			if len(f.Key) == 0 || e.queue.get(f.Key[0]) != nil {
+				return nil
+			}
+			run, err := e.logs.Summary(ctx, f.Key[0])
+			if err == nil && !run.Status.Over() && e.mayContinue(run.ID) {
+				e.queue.put(e.restore(run))
+			}
 			return nil
-		}
-		run, err := e.logs.Summary(e.base, f.Key[0])
-		if err == nil && !run.Status.Over() {
-			e.queue.put(e.restore(run))
-		}
-		return nil
+		})
 	})
 	if e.base.Err() == nil {
 		e.log.Error("cannot receive the timers of runs", "error", err)

@@ -44,6 +44,17 @@ type Options struct {
 	Expire func() time.Duration
 	// Record is called before each question, answer and use; its error cancels the operation. nil does nothing.
 	Record func(ctx context.Context, a Approval) error
+	// Self is this process among those that share the bucket, "" for a bucket of one process. Alive reports whether another
+	// one may be alive.
+	Self  string
+	Alive func(ctx context.Context, process string) bool
+}
+
+// stored is the stored form of an approval.
+type stored struct {
+	Approval
+
+	Waiter string `json:"waiter,omitempty"`
 }
 
 // Store stores approvals in memory and in a bucket that only it writes. It is safe for concurrent use.
@@ -64,6 +75,8 @@ type record struct {
 	revision uint64
 	// hasWaiter: a call of this process waits for it, and only that call can use an approval for once.
 	hasWaiter bool
+	// waiter is the process with such a call, "" for none or in a store of one process.
+	waiter string
 }
 
 // NewStore returns a book with the approvals of a bucket, which it reads on first use.
@@ -103,11 +116,11 @@ func (b *Store) load(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read approvals: %w", err)
 		}
-		p := &record{key: entry.Key, revision: entry.Revision}
-		if err := json.Unmarshal(entry.Value, &p.Approval); err != nil {
-			return fmt.Errorf("read approval: %w", err)
+		p, err := decodeRecord(entry)
+		if err != nil {
+			return err
 		}
-		b.records[p.ID] = p
+		b.adopt(p)
 	}
 	b.loaded = true
 	return nil
@@ -173,9 +186,10 @@ func (b *Store) Ask(ctx context.Context, r Request) (Approval, error) {
 	}
 	now := time.Now()
 	for _, p := range b.records {
-		if p.asOf(now).State == Waiting && !p.hasWaiter && p.isSame(r) && p.Rule == r.Rule {
+		if p.asOf(now).State == Waiting && !p.hasWaiter && !b.waitedElsewhere(ctx, p) && p.isSame(r) && p.Rule == r.Rule {
 			next := p.Approval
 			next.Execution = r.Execution
+			p.waiter = b.opts.Self
 			err := b.write(ctx, p, next)
 			p.hasWaiter = err == nil
 			return next, err
@@ -190,6 +204,7 @@ func (b *Store) Ask(ctx context.Context, r Request) (Approval, error) {
 	if p.key == nil {
 		p.key = store.Key{workspace.Folder(r.Principal), a.ID}
 	}
+	p.waiter = b.opts.Self
 	if err := b.write(ctx, p, a); err != nil {
 		return Approval{}, err
 	}
@@ -228,8 +243,21 @@ func (b *Store) findLast(ctx context.Context, r Request) (last Approval, ok bool
 func (b *Store) StopWaiting(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p := b.records[id]; p != nil {
-		p.hasWaiter = false
+	p := b.records[id]
+	if p == nil || !p.hasWaiter {
+		return
+	}
+	p.hasWaiter = false
+	if p.waiter == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	p.waiter = "" // if it cannot be stored, other processes ask again
+	if revision, err := b.put(ctx, p, p.Approval); err == nil {
+		p.revision = revision
+	} else if errors.Is(err, store.ErrConflict) {
+		b.loaded = false
 	}
 }
 
@@ -241,11 +269,7 @@ func (b *Store) write(ctx context.Context, p *record, next Approval) error {
 	if err := b.opts.Record(ctx, next); err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
-	data, err := json.Marshal(next)
-	if err != nil {
-		return fmt.Errorf("keep approval: %w", err)
-	}
-	revision, err := b.put(ctx, p.key, data, p.revision)
+	revision, err := b.put(ctx, p, next)
 	if errors.Is(err, store.ErrConflict) {
 		b.loaded = false // another process has written it
 		return ErrAnswered
@@ -258,11 +282,15 @@ func (b *Store) write(ctx context.Context, p *record, next Approval) error {
 	return nil
 }
 
-func (b *Store) put(ctx context.Context, key store.Key, data []byte, revision uint64) (uint64, error) {
-	if revision == 0 {
-		return b.bucket.Create(ctx, key, data)
+func (b *Store) put(ctx context.Context, p *record, next Approval) (uint64, error) {
+	data, err := json.Marshal(stored{next, p.waiter})
+	if err != nil {
+		return 0, err
 	}
-	return b.bucket.Update(ctx, key, data, revision)
+	if p.revision == 0 {
+		return b.bucket.Create(ctx, p.key, data)
+	}
+	return b.bucket.Update(ctx, p.key, data, p.revision)
 }
 
 // Answer answers a question, once. Errors are ErrNotFound, ErrAnswered, ErrExpired, ErrInvalid, and those of the store
@@ -359,7 +387,7 @@ func (b *Store) Find(ctx context.Context, r Request, own string) (a Approval, de
 		return Approval{}, false, err
 	}
 	now := time.Now()
-	p := b.find(r, own, now)
+	p := b.find(ctx, r, own, now)
 	if p == nil {
 		return Approval{}, false, nil
 	}
@@ -394,12 +422,12 @@ func (b *Store) Restore(ctx context.Context, id string) error {
 
 // find returns the answer for a call: a denial of exactly this call first, then an approval with a wide scope, then one
 // for once. It is called with mu held.
-func (b *Store) find(r Request, own string, now time.Time) (best *record) {
+func (b *Store) find(ctx context.Context, r Request, own string, now time.Time) (best *record) {
 	for _, p := range b.records {
 		switch {
 		case p.isFinal() && !p.Told && p.Doubt == r.Doubt && (p.ID == own || r.Root != "" && p.isSame(r)):
 			return p
-		case !b.usable(p, r, own, now):
+		case !b.usable(ctx, p, r, own, now):
 		case best == nil, best.Scope == Once && p.Scope != Once:
 			best = p
 		}
@@ -408,14 +436,14 @@ func (b *Store) find(r Request, own string, now time.Time) (best *record) {
 }
 
 // usable reports whether a page allows a call now. It is called with mu held.
-func (b *Store) usable(p *record, r Request, own string, now time.Time) bool {
+func (b *Store) usable(ctx context.Context, p *record, r Request, own string, now time.Time) bool {
 	_, alive := b.sessionUses[p.ID]
 	switch {
 	case !p.Covers(r):
 		return false
 	case p.Scope == Session:
 		return alive
-	case p.Scope == Once && p.hasWaiter && p.ID != own:
+	case p.Scope == Once && p.ID != own && (p.hasWaiter || b.waitedElsewhere(ctx, p)):
 		return false
 	}
 	return now.Before(p.Expires)

@@ -207,7 +207,7 @@ var libraryOwners = []libraryOwner{
 		"zitadel/oidc's storage interface, which the authorization server of the tests implements, uses its key types"},
 	{"github.com/evanw/esbuild", []string{"codegen/..."}, []string{"cmd/..."}, // as people bundle their programs
 		"esbuild is an implementation detail of codegen"},
-	{"github.com/nats-io", []string{"internal/store"}, nil,
+	{"github.com/nats-io", []string{"internal/store", "internal/testutil/natscluster"}, nil,
 		"only one package depends on the storage engine, so that it can be replaced"},
 	{"github.com/robfig/cron", []string{"internal/store"}, nil,
 		"schedules are parsed and evaluated where they are stored"},
@@ -231,7 +231,7 @@ var libraryOwners = []libraryOwner{
 		"one package pulls and verifies images; other packages use directories"},
 	{"github.com/chromedp", []string{"internal/testutil/browser"}, nil,
 		"only tests use a real browser, and one package drives it"},
-	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/egress", "sandbox/remote", "gateway/isolation", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
+	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/egress", "sandbox/remote", "gateway/isolation", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "internal/testutil/natscluster", "sandbox/image/imagetest"}, []string{"..."},
 		"processes are started for the runtime, ssh to a remote runtime, stdio upstreams and the doctor, egress changes the command of the runtime; other packages in sandbox, isolation, and testutil, only look up programs, which .golangci.yml checks"},
 }
 
@@ -254,6 +254,8 @@ var dependencies = map[string]string{
 	"github.com/gorilla/websocket":                 "the bridge between sandbox and gateway",
 	"github.com/minio/highwayhash":                 "the checksum of each record in the storage engine, which depends on it already",
 	"github.com/modelcontextprotocol/go-sdk":       "the protocol, as client and as server",
+	"github.com/nats-io/jwt/v2":                    "accounts and users of the NATS servers of the tests",
+	"github.com/nats-io/nkeys":                     "the keys of these accounts and users",
 	"github.com/nats-io/nats-server/v2":            "records and logs, embedded: durable, fenced, and the same on a cluster",
 	"github.com/nats-io/nats.go":                   "the client of the embedded NATS server",
 	"github.com/nyaruka/phonenumbers":              "the numbering plans of all countries, to recognize telephone numbers",
@@ -290,7 +292,7 @@ var dependencies = map[string]string{
 	"gopkg.in/yaml.v3":                                                  "YAML with positions: upstreams.yaml, workflows, other clients' settings",
 }
 
-const maxDependencies = 48
+const maxDependencies = 50
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {

@@ -42,6 +42,19 @@ func loadKeys(dir string, mayMake bool) (keys, error) {
 	return keys{ed25519.NewKeyFromSeed(derive(seed, "head")), derive(seed, "digest")}, nil
 }
 
+// chainLength is the length of the name of a chain.
+const chainLength = 16
+
+// Chain returns the name of the log in a directory among those of other gateways: the beginning of its public key. The
+// error for a directory without a log is fs.ErrNotExist.
+func Chain(dir string) (string, error) {
+	k, err := loadKeys(dir, false)
+	if err != nil {
+		return "", err
+	}
+	return k.public()[:chainLength], nil
+}
+
 // makeKey creates the key file and returns its content. It is called with the log locked.
 func makeKey(dir string) ([]byte, error) {
 	seed := make([]byte, ed25519.SeedSize)

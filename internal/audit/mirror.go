@@ -6,22 +6,47 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"sallyport/internal/store"
 )
 
 // Mirror is the copy of a log in the store of records, line by line as the files have it.
-type Mirror struct{ log *store.Log }
+type Mirror struct {
+	log *store.Log
+	key store.Key // of all batches of the copy
+}
 
-// mirrorKey returns the key of all batches of the copy.
-func mirrorKey() store.Key { return store.Key{"records"} }
+// mirrorKey returns the key of the copy of a log: in a store that several gateways share, each has one of its own.
+func mirrorKey(in *store.Store, chain string) store.Key {
+	if !in.Shared() {
+		return store.Key{"records"}
+	}
+	return store.Key{"records", chain}
+}
+
+// Chains returns the names of the chains with a copy in a store that several gateways share; nil for another store.
+func Chains(ctx context.Context, in *store.Store) (all []string, err error) {
+	m, err := NewMirror(in, "", 0, 0)
+	if err != nil || !in.Shared() {
+		return nil, err
+	}
+	keys, err := m.log.Keys(ctx)
+	for _, key := range keys {
+		if len(key) == 2 && key[0] == "records" {
+			all = append(all, key[1])
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}
 
 // maxMirror bounds the copy in the store, in bytes. It has the newest records.
 const maxMirror = 256 << 20
 
-// NewMirror returns the copy in a store. keep bounds the age of its records, size their bytes; 0 is no limit, except that of maxMirror.
-func NewMirror(in *store.Store, keep time.Duration, size int64) (*Mirror, error) {
+// NewMirror returns the copy of a chain (see [Chain]) in a store. keep bounds the age of its records, size their bytes; 0 is no limit, except that of maxMirror.
+func NewMirror(in *store.Store, chain string, keep time.Duration, size int64) (*Mirror, error) {
 	if size == 0 || size > maxMirror {
 		size = maxMirror
 	}
@@ -29,7 +54,7 @@ func NewMirror(in *store.Store, keep time.Duration, size int64) (*Mirror, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Mirror{log}, nil
+	return &Mirror{log, mirrorKey(in, chain)}, nil
 }
 
 // Send implements [Sink].
@@ -38,13 +63,13 @@ func (m *Mirror) Send(ctx context.Context, records []Record) error {
 	for i, r := range records {
 		lines[i] = r.Line
 	}
-	_, err := m.log.Append(ctx, mirrorKey(), bytes.Join(lines, []byte("\n")))
+	_, err := m.log.Append(ctx, m.key, bytes.Join(lines, []byte("\n")))
 	return err
 }
 
 // Last returns the number and the hash of the newest record in the copy, 0 for none.
 func (m *Mirror) Last(ctx context.Context) (seq uint64, hash string, err error) {
-	entry, err := m.log.Last(ctx, mirrorKey())
+	entry, err := m.log.Last(ctx, m.key)
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, noHash, nil
 	}
@@ -61,7 +86,7 @@ func (m *Mirror) Last(ctx context.Context) (seq uint64, hash string, err error) 
 // Lines yields the lines of the copy, the oldest first.
 func (m *Mirror) Lines(ctx context.Context) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		for entry, err := range m.log.Read(ctx, mirrorKey(), 0) {
+		for entry, err := range m.log.Read(ctx, m.key, 0) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -132,7 +132,7 @@ func TestRefused(t *testing.T) {
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	records := store.Memory()
-	m, err := audit.NewMirror(records, 0, 0)
+	m, err := audit.NewMirror(records, "", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"workflows", func(at path, n *yaml.Node) { d.workflows(at, n, &c.Workflows) }},
 		{"journal", func(at path, n *yaml.Node) { d.journal(at, n, &c.Journal) }},
 		{"approval", func(at path, n *yaml.Node) { d.approval(at, n, &c.Approval) }},
+		{"store", func(at path, n *yaml.Node) { d.store(at, n, &c.Store) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
 		{"policy", func(at path, n *yaml.Node) { policyDecoder{d}.policy(at, n, &c.Policy) }},

@@ -72,6 +72,12 @@ func (w *schemaWriter) mapping(path, owner string, keys []setting) object {
 	if len(required) > 0 {
 		all["required"] = required
 	}
+	if path == "store" {
+		all["required"] = []string{"url"}
+		if url, ok := properties["url"].(object); ok {
+			url["pattern"] = `^(nats|tls)://[^/]|\$\{`
+		}
+	}
 	if path == "upstreams.NAME" {
 		all["oneOf"] = []any{object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"url"}, "not": object{"required": []string{"openapi"}}}}
 	}

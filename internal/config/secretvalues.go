@@ -56,5 +56,5 @@ func (c *Config) ownSecrets() []string {
 	if r := c.Privacy.Recognizer; r != nil {
 		all = append(all, r.secretValues()...)
 	}
-	return slices.Concat(all, c.Audit.Sinks.SecretValues(), c.Telemetry.SecretValues())
+	return slices.Concat(all, c.Audit.Sinks.SecretValues(), c.Telemetry.SecretValues(), c.Store.SecretValues())
 }

@@ -79,6 +79,7 @@ func (c *Config) problems() []problem {
 	all = append(all, c.policyProblems(path{"policy"})...)
 	all = append(all, c.Audit.problems(path{"audit"})...)
 	all = append(all, c.Telemetry.problems(path{"telemetry"})...)
+	all = append(all, c.Store.problems(path{"store"})...)
 	all = append(all, c.HTTP.problems(path{"http"})...)
 	all = append(all, c.environmentProblems(path{"environments"})...)
 	all = append(all, c.workspaceProblems(path{"workspaces"})...)

@@ -17,15 +17,14 @@ const maxAlarms = 32 << 20
 // due. Each is for one time only: the engine's repeated messages are not usable, as it forgets those that were due
 // while it was down, may send one twice after a kill, and does not report the due time.
 func (e *engine) openAlarms(ctx context.Context, name string) (alarmClock, error) {
-	made, err := e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: name, Subjects: []string{name + ".>"}, Storage: jetstream.FileStorage, Replicas: 1, Discard: jetstream.DiscardOld,
-		MaxBytes: maxAlarms, MaxMsgsPerSubject: 1, Duplicates: 100 * time.Millisecond, AllowMsgSchedules: true, AllowRollup: true,
-		AllowDirect: true, DenyDelete: true,
+	made, err := e.create(ctx, jetstream.StreamConfig{
+		Name: name, Discard: jetstream.DiscardOld, MaxBytes: maxAlarms, MaxMsgsPerSubject: 1, Duplicates: 100 * time.Millisecond,
+		AllowMsgSchedules: true, AllowRollup: true,
 	})
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
-	return &jetAlarms{&jet{e.js, made}, name + ".at.", name + ".due."}, nil
+	return &jetAlarms{made, name + ".at.", name + ".due."}, nil
 }
 
 // jetAlarms implements bell with JetStream.
@@ -35,11 +34,14 @@ type jetAlarms struct {
 }
 
 func (b *jetAlarms) set(ctx context.Context, subject string, at time.Time) error {
-	_, err := b.jet.js.PublishMsg(ctx, &nats.Msg{Subject: b.at + subject, Header: nats.Header{
+	msg := &nats.Msg{Subject: b.jet.scope.subject(b.at + subject), Header: nats.Header{
 		jetstream.ScheduleHeader:       {"@at " + at.UTC().Format(time.RFC3339Nano)},
-		jetstream.ScheduleTargetHeader: {b.due + subject},
-	}})
-	return translate(err)
+		jetstream.ScheduleTargetHeader: {b.jet.scope.subject(b.due + subject)},
+	}}
+	return b.jet.scope.try(ctx, func(ctx context.Context) error {
+		_, err := b.jet.js.PublishMsg(ctx, msg)
+		return err
+	})
 }
 
 func (b *jetAlarms) cancel(ctx context.Context, subject string) error {
@@ -47,9 +49,9 @@ func (b *jetAlarms) cancel(ctx context.Context, subject string) error {
 }
 
 func (b *jetAlarms) listen(ctx context.Context, begin func() error, rung func(subject string) error) error {
-	info, err := b.jet.stream.Info(ctx)
+	info, err := b.jet.info(ctx)
 	if err != nil {
-		return translate(err)
+		return err
 	}
 	from := info.State.LastSeq + 1
 	if err := errors.Join(b.jet.remove(ctx, b.due+">", info.State.LastSeq), begin()); err != nil { // begin handles alarms that fired before

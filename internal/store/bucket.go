@@ -53,7 +53,9 @@ func (b *Bucket) get(ctx context.Context, key Key) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
-	return in.last(ctx, subject)
+	m, err := in.last(ctx, subject)
+	m.deleted = m.deleted || m.foreign // it has replaced the value
+	return m, err
 }
 
 // Put sets the value of a key.
@@ -128,6 +130,25 @@ func (b *Bucket) List(ctx context.Context, prefix Key) iter.Seq2[Entry, error] {
 	}
 }
 
+// Follow calls do with the records written at a revision or later, and then with each new one, in order, until ctx ends or
+// do returns an error, and returns that error. Deletions are left out.
+func (b *Bucket) Follow(ctx context.Context, revision uint64, do func(Entry) error) error {
+	in, err := b.stream(ctx)
+	if err != nil {
+		return err
+	}
+	return in.follow(ctx, b.name+".>", max(revision, 1), func(m message) error {
+		if m.deleted {
+			return nil
+		}
+		entry, err := b.entry(m)
+		if err != nil {
+			return nil //nolint:nilerr // it is reported where records are listed
+		}
+		return do(entry)
+	})
+}
+
 // Since yields all records written at a revision or later, in that order. A record that is rewritten during the
 // iteration may be yielded twice. The iteration ends at the first error.
 func (b *Bucket) Since(ctx context.Context, revision uint64) iter.Seq2[Entry, error] {
@@ -147,6 +168,10 @@ func (p place) walk(ctx context.Context, pattern string, from uint64, yield func
 			continue
 		}
 		entry, wrong := p.entry(m)
+		if wrong != nil && p.store.members != nil { // the message has the mark of a record, and no key
+			p.store.log.Error("a record in the store has no valid key: it is skipped", "number", m.number, "error", wrong)
+			continue
+		}
 		if !yield(entry, wrong) || wrong != nil {
 			return
 		}

@@ -128,7 +128,7 @@ func readAll(ctx context.Context, e *engine, name string) error {
 	if err != nil {
 		return translate(err)
 	}
-	in := &jet{e.js, found}
+	in := &jet{e.js, found, e.scope}
 	for from := uint64(1); ; {
 		m, err := in.next(ctx, name+".>", from)
 		if errors.Is(err, ErrNotFound) {

@@ -15,12 +15,14 @@ import (
 	"time"
 
 	"sallyport/internal/store"
+	"sallyport/internal/testutil/natscluster"
 )
 
 // writerDir is the variable that makes the test binary a writer into its directory.
 const writerDir = "STORE_WRITER"
 
 func TestMain(m *testing.M) {
+	natscluster.Serve()
 	if dir := os.Getenv(writerDir); dir != "" {
 		if err := write(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

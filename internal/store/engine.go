@@ -2,13 +2,14 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"time"
+
+	"sallyport/internal/sleep"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -21,11 +22,55 @@ const maxPayload = 8 << 20
 // startTime is the timeout for the engine's start: it reads its files.
 const startTime = 2 * time.Minute
 
-// engine is a NATS server within this process, and our connection to it.
+// engine is a connection to NATS: to a server within this process, or to the servers of a [Remote].
 type engine struct {
-	server *server.Server
+	server *server.Server // nil for a remote one
 	conn   *nats.Conn
 	js     jetstream.JetStream
+	scope  scope
+}
+
+// scope is how streams are named and stored. The zero value is that of an engine within this process.
+type scope struct {
+	prefix   string // of the names of streams, and the first word of their subjects
+	replicas int
+	shared   bool // other programs may write to the streams
+	// foreign reports a message of another program; denied returns what the servers did not permit since a time.
+	foreign func(subject string, number uint64)
+	denied  func(since time.Time) string
+}
+
+// streamName returns the engine's name of a place.
+func (c scope) streamName(place string) string {
+	if c.prefix == "" {
+		return place
+	}
+	return c.prefix + "_" + place
+}
+
+// subject returns the engine's subject of a subject of ours.
+func (c scope) subject(of string) string {
+	if c.prefix == "" {
+		return of
+	}
+	return c.prefix + "." + of
+}
+
+// own is the inverse of subject.
+func (c scope) own(subject string) string {
+	if c.prefix == "" {
+		return subject
+	}
+	return strings.TrimPrefix(subject, c.prefix+".")
+}
+
+// duplicates is how long the engine remembers the ids of messages.
+func (c scope) duplicates(age time.Duration) time.Duration {
+	const window = 2 * time.Minute
+	if c.shared && age == 0 {
+		return window
+	}
+	return min(window, max(age, 100*time.Millisecond))
 }
 
 // startEngine starts a server that only this process can reach: it opens no port.
@@ -39,7 +84,7 @@ func startEngine(dir string, opts Options) (*engine, error) {
 		return nil, fmt.Errorf("make engine: %w", err)
 	}
 	s.SetLogger(logger{opts.Logger}, false, false)
-	e := &engine{server: s}
+	e := &engine{server: s, scope: scope{replicas: 1}}
 	s.Start()
 	if !s.ReadyForConnections(startTime) || !s.JetStreamEnabled() {
 		e.close()
@@ -60,20 +105,28 @@ func (e *engine) close() {
 	if e.conn != nil {
 		e.conn.Close()
 	}
+	if e.server == nil {
+		return
+	}
 	e.server.Shutdown()
 	e.server.WaitForShutdown()
 }
 
 func (e *engine) exists(ctx context.Context, name string) (bool, error) {
-	_, err := e.js.Stream(ctx, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return false, nil
-	}
-	return err == nil, translate(err)
+	var exists bool
+	err := e.scope.try(ctx, func(ctx context.Context) error {
+		_, err := e.js.Stream(ctx, e.scope.streamName(name))
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil
+		}
+		exists = err == nil
+		return err
+	})
+	return exists, err
 }
 
 // stream creates a stream, or sets the limits of an existing one.
-func (e *engine) stream(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
+func (e *engine) stream(ctx context.Context, name string, perSubject int, limits Limits) (*jet, error) {
 	if perSubject == 0 {
 		perSubject = -1
 	}
@@ -81,60 +134,136 @@ func (e *engine) stream(ctx context.Context, name string, perSubject int, limits
 	if limits.Keep {
 		discard = jetstream.DiscardNew
 	}
-	made, err := e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: name, Subjects: []string{name + ".>"}, Storage: jetstream.FileStorage, Replicas: 1, Discard: discard,
+	return e.create(ctx, jetstream.StreamConfig{
+		Name: name, Discard: discard,
 		MaxMsgs: int64(limits.Records), MaxAge: limits.Age, MaxBytes: limits.Bytes, MaxMsgsPerSubject: int64(perSubject),
-		Duplicates: min(2*time.Minute, max(limits.Age, 100*time.Millisecond)), AllowDirect: true, DenyDelete: true,
+		Duplicates: e.scope.duplicates(limits.Age),
+	})
+}
+
+// create creates a stream, or changes an existing one.
+func (e *engine) create(ctx context.Context, set jetstream.StreamConfig) (*jet, error) {
+	set.Subjects, set.Name = []string{e.scope.subject(set.Name) + ".>"}, e.scope.streamName(set.Name)
+	set.Storage, set.Replicas, set.DenyDelete = jetstream.FileStorage, e.scope.replicas, true
+	set.AllowDirect = !e.scope.shared // a replica that is not the leader may answer with an older record
+	var made jetstream.Stream
+	err := e.scope.try(ctx, func(ctx context.Context) (err error) {
+		made, err = e.js.CreateOrUpdateStream(ctx, set)
+		return err
 	})
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
-	return &jet{e.js, made}, nil
+	return &jet{e.js, made, e.scope}, nil
 }
 
 // jet is a stream in JetStream.
 type jet struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
+	scope  scope
 }
 
-// deletedHeader marks a tombstone: a message that deletes its subject's value.
-const deletedHeader = "Sallyport-Deleted"
+const (
+	// deletedHeader marks a tombstone: a message that deletes its subject's value.
+	deletedHeader = "Sallyport-Deleted"
+	// recordHeader marks the records of a shared engine: all other messages are of other programs.
+	recordHeader = "Sallyport-Record"
+)
 
 func (j *jet) append(ctx context.Context, subject string, m message, after int64) (uint64, error) {
-	msg := &nats.Msg{Subject: subject, Data: m.data}
+	msg := &nats.Msg{Subject: j.scope.subject(subject), Data: m.data, Header: nats.Header{}}
 	if m.deleted {
-		msg.Header = nats.Header{deletedHeader: {"1"}}
+		msg.Header.Set(deletedHeader, "1")
+	}
+	if j.scope.shared {
+		msg.Header.Set(recordHeader, "1")
+		msg.Header.Set(jetstream.MsgIDHeader, rand.Text()) // so that a repeated attempt is not a second record
 	}
 	var opts []jetstream.PublishOpt
 	if after >= 0 {
 		opts = append(opts, jetstream.WithExpectLastSequencePerSubject(uint64(after)))
 	}
-	ack, err := j.js.PublishMsg(ctx, msg, opts...)
-	if err != nil {
-		return 0, translate(err)
+	var number uint64
+	err := j.scope.try(ctx, func(ctx context.Context) error {
+		ack, err := j.js.PublishMsg(ctx, msg, opts...)
+		if err == nil {
+			number = ack.Sequence
+		}
+		return err
+	})
+	return number, err
+}
+
+func (j *jet) last(ctx context.Context, subject string) (m message, err error) {
+	err = j.scope.try(ctx, func(ctx context.Context) error {
+		raw, err := j.stream.GetLastMsgForSubject(ctx, j.scope.subject(subject))
+		if err == nil {
+			m = j.message(raw)
+		}
+		return err
+	})
+	return m, err
+}
+
+func (j *jet) next(ctx context.Context, pattern string, from uint64) (m message, err error) {
+	for {
+		err = j.scope.try(ctx, func(ctx context.Context) error {
+			raw, err := j.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(j.scope.subject(pattern)))
+			if err == nil {
+				m = j.message(raw)
+			}
+			return err
+		})
+		if err != nil || !m.foreign {
+			return m, err
+		}
+		from = m.number + 1
 	}
-	return ack.Sequence, nil
 }
 
-func (j *jet) last(ctx context.Context, subject string) (message, error) {
-	return asMessage(j.stream.GetLastMsgForSubject(ctx, subject))
+func (j *jet) message(raw *jetstream.RawStreamMsg) message {
+	return j.received(message{number: raw.Sequence, time: raw.Time, data: raw.Data}, raw.Subject, raw.Header)
 }
 
-func (j *jet) next(ctx context.Context, pattern string, from uint64) (message, error) {
-	return asMessage(j.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(pattern)))
-}
-
-func asMessage(raw *jetstream.RawStreamMsg, err error) (message, error) {
-	if err != nil {
-		return message{}, translate(err)
+// received completes a message with what its subject and headers say.
+func (j *jet) received(m message, subject string, header nats.Header) message {
+	m.subject, m.deleted = j.scope.own(subject), header.Get(deletedHeader) != ""
+	if m.foreign = j.scope.isForeign(m.subject, header); m.foreign {
+		j.scope.foreign(m.subject, m.number)
 	}
-	return message{subject: raw.Subject, number: raw.Sequence, time: raw.Time, data: raw.Data, deleted: raw.Header.Get(deletedHeader) != ""}, nil
+	return m
+}
+
+// isForeign reports whether a message is of another program. Alarms that are due are sent by the engine.
+func (c scope) isForeign(subject string, header nats.Header) bool {
+	return c.shared && header.Get(recordHeader) == "" && !strings.HasPrefix(subject, "alarm_")
 }
 
 func (j *jet) follow(ctx context.Context, pattern string, from uint64, do func(message) error) error {
+	for {
+		stopped := false
+		err := j.followOnce(ctx, pattern, from, func(m message) error {
+			from = m.number + 1
+			if m.foreign {
+				return nil
+			}
+			err := do(m)
+			stopped = err != nil
+			return err
+		})
+		if stopped || ctx.Err() != nil || !j.scope.shared || errors.Is(err, ErrClosed) {
+			return err
+		}
+		if err := sleep.For(ctx, retryInterval); err != nil { // another server takes over
+			return err
+		}
+	}
+}
+
+func (j *jet) followOnce(ctx context.Context, pattern string, from uint64, do func(message) error) error {
 	consumer, err := j.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{pattern}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+		FilterSubjects: []string{j.scope.subject(pattern)}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
 	})
 	if err != nil {
 		return translate(err)
@@ -153,34 +282,45 @@ func (j *jet) follow(ctx context.Context, pattern string, from uint64, do func(m
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-		if err := do(message{subject: msg.Subject(), number: about.Sequence.Stream, time: about.Timestamp, data: msg.Data(), deleted: msg.Headers().Get(deletedHeader) != ""}); err != nil {
+		if err := do(j.received(message{number: about.Sequence.Stream, time: about.Timestamp, data: msg.Data()}, msg.Subject(), msg.Headers())); err != nil {
 			return err
 		}
 	}
 }
 
 func (j *jet) remove(ctx context.Context, subject string, upTo uint64) error {
-	opts := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(subject)}
+	opts := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(j.scope.subject(subject))}
 	if upTo > 0 {
 		opts = append(opts, jetstream.WithPurgeSequence(upTo+1)) // up to, not including
 	}
-	return translate(j.stream.Purge(ctx, opts...))
+	return j.scope.try(ctx, func(ctx context.Context) error { return j.stream.Purge(ctx, opts...) })
 }
 
 func (j *jet) usage(ctx context.Context) (records int, bytes int64, err error) {
-	info, err := j.stream.Info(ctx)
+	info, err := j.info(ctx)
 	if err != nil {
-		return 0, 0, translate(err)
+		return 0, 0, err
 	}
 	return int(info.State.Msgs), int64(info.State.Bytes), nil
 }
 
-func (j *jet) subjects(ctx context.Context) ([]string, error) {
-	info, err := j.stream.Info(ctx, jetstream.WithSubjectFilter(">"))
+func (j *jet) subjects(ctx context.Context) (all []string, err error) {
+	info, err := j.info(ctx, jetstream.WithSubjectFilter(">"))
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
-	return slices.Collect(maps.Keys(info.State.Subjects)), nil
+	for subject := range info.State.Subjects {
+		all = append(all, j.scope.own(subject))
+	}
+	return all, nil
+}
+
+func (j *jet) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (info *jetstream.StreamInfo, err error) {
+	err = j.scope.try(ctx, func(ctx context.Context) error {
+		info, err = j.stream.Info(ctx, opts...)
+		return err
+	})
+	return info, err
 }
 
 // storeFailed is the engine's code for a message that it could not store, full the prefix of its text if there is no

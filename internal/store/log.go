@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -31,7 +32,34 @@ func (l *Log) AppendAfter(ctx context.Context, key Key, last uint64, value []byt
 	if last > math.MaxInt64 {
 		return 0, ErrConflict
 	}
-	return l.append(ctx, key, message{data: value}, int64(last))
+	revision, err = l.append(ctx, key, message{data: value}, int64(last))
+	if !errors.Is(err, ErrConflict) || l.store.members == nil {
+		return revision, err
+	}
+	if after := l.foreignAfter(ctx, key, last); after > 0 {
+		return l.append(ctx, key, message{data: value}, after)
+	}
+	return 0, err
+}
+
+// foreignAfter returns the number of the last message of a key, if all after a record are of other programs; else 0.
+func (l *Log) foreignAfter(ctx context.Context, key Key, last uint64) int64 {
+	subject, err := l.subject(key)
+	if err != nil {
+		return 0
+	}
+	in, err := l.stream(ctx)
+	if err != nil {
+		return 0
+	}
+	newest, err := in.last(ctx, subject)
+	if err != nil || !newest.foreign || newest.number > math.MaxInt64 {
+		return 0
+	}
+	if _, err := in.next(ctx, subject, last+1); !errors.Is(err, ErrNotFound) { // it skips foreign ones
+		return 0
+	}
+	return int64(newest.number)
 }
 
 // Last returns the newest record under a key, or ErrNotFound.
@@ -45,10 +73,24 @@ func (l *Log) Last(ctx context.Context, key Key) (Entry, error) {
 		return Entry{}, err
 	}
 	m, err := in.last(ctx, subject)
+	if err == nil && m.foreign {
+		return l.lastOwn(ctx, key)
+	}
 	if err != nil {
 		return Entry{}, err
 	}
 	return Entry{key, m.data, m.number, m.time}, nil
+}
+
+// lastOwn is Last for a key whose last message is of another program.
+func (l *Log) lastOwn(ctx context.Context, key Key) (last Entry, err error) {
+	err = ErrNotFound
+	for last, err = range l.Read(ctx, key, 0) {
+		if err != nil {
+			return Entry{}, err
+		}
+	}
+	return last, err
 }
 
 // Read yields the records of a key, or of all for nil, with a revision of at least from, the oldest first. The
@@ -77,6 +119,9 @@ func (l *Log) Follow(ctx context.Context, key Key, from uint64, do func(Entry) e
 	}
 	return in.follow(ctx, pattern, max(from, 1), func(m message) error {
 		entry, err := l.entry(m)
+		if err != nil && l.store.members != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

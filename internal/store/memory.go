@@ -16,25 +16,23 @@ import (
 func Memory() *Store {
 	closed := make(chan struct{})
 	once := sync.OnceFunc(func() { close(closed) })
-	return &Store{
-		open: func(_ context.Context, _ string, perSubject int, limits Limits) (stream, error) {
-			return &memory{limits: limits, perSubject: perSubject, changed: make(chan struct{}), closed: closed}, nil
-		},
-		stop: func() error { once(); return nil },
-		wait: func(ctx context.Context) error {
-			select {
-			case <-closed:
-				return ErrClosed
-			default:
-				return ctx.Err()
-			}
-		},
-		openAlarms: func(context.Context, string) (alarmClock, error) {
-			return &memoryAlarms{closed: closed, timers: map[string]*time.Timer{}}, nil
-		},
-		streams:     map[string]stream{},
-		alarmClocks: map[string]alarmClock{},
+	s := newStore(nil)
+	s.open = func(_ context.Context, _ string, perSubject int, limits Limits) (stream, error) {
+		return &memory{limits: limits, perSubject: perSubject, changed: make(chan struct{}), closed: closed}, nil
 	}
+	s.stop = func() error { once(); return nil }
+	s.wait = func(ctx context.Context) error {
+		select {
+		case <-closed:
+			return ErrClosed
+		default:
+			return ctx.Err()
+		}
+	}
+	s.openAlarms = func(context.Context, string) (alarmClock, error) {
+		return &memoryAlarms{closed: closed, timers: map[string]*time.Timer{}}, nil
+	}
+	return s
 }
 
 // memory implements stream in memory.

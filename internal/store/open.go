@@ -125,7 +125,8 @@ func start(dir string, opts Options, steps []migration, unlock func()) *Store {
 		e       *engine
 		failed  error
 	)
-	s := &Store{dir: dir, streams: map[string]stream{}, alarmClocks: map[string]alarmClock{}, onWrite: opts.OnWrite}
+	s := newStore(opts.OnWrite)
+	s.dir, s.log = dir, opts.Logger
 	go func() {
 		defer close(up)
 		began := time.Now()

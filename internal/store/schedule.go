@@ -178,6 +178,10 @@ func (t *Schedules) Listen(ctx context.Context, do func(Firing) error) error {
 	}
 	return bell.listen(ctx, func() error { return t.fireMissed(ctx, do) }, func(subject string) error {
 		key, revision, err := t.parseAlarm(subject)
+		if err != nil && t.store.members != nil {
+			t.store.log.Error("a message in the store is not an alarm: it is skipped", "subject", fmt.Sprintf("%.200q", subject))
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func migrate(dir string, e *engine, steps []migration) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), migrationTime)
 	defer cancel()
-	s := &Store{streams: map[string]stream{}, alarmClocks: map[string]alarmClock{}, wait: func(context.Context) error { return nil }, stop: func() error { return nil }}
+	s := newStore(nil)
 	s.open = func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 		return openStream(ctx, e, dir, name, perSubject, limits)
 	}
@@ -77,15 +77,50 @@ func migrate(dir string, e *engine, steps []migration) error {
 			return err
 		}
 	}
+	return runSteps(ctx, s, from, steps, func(version int) error { return writeVersion(dir, version) })
+}
+
+// runSteps runs the steps after a version, and records each with done.
+func runSteps(ctx context.Context, s *Store, from int, steps []migration, done func(version int) error) error {
 	for version := from; version < newest(steps); version++ {
 		if err := steps[version-firstVersion](ctx, s); err != nil {
 			return fmt.Errorf("bring records from version %d to %d: %w", version, version+1, err)
 		}
-		if err := writeVersion(dir, version+1); err != nil {
+		if err := done(version + 1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// migrateShared is migrate for a store of several processes, which has its version in a bucket. Two processes may run the
+// same step.
+func migrateShared(ctx context.Context, s *Store, steps []migration) error {
+	versions, err := s.Bucket("schema", Limits{Records: 10, Bytes: 1 << 20, Keep: true})
+	if err != nil {
+		return err
+	}
+	key := Key{"version"}
+	from := firstVersion
+	switch e, err := versions.Get(ctx, key); {
+	case errors.Is(err, ErrNotFound):
+		if _, err := versions.Put(ctx, key, strconv.AppendInt(nil, int64(from), 10)); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		if from, err = strconv.Atoi(string(e.Value)); err != nil {
+			return fmt.Errorf("%w: the version of the records is %.20q", ErrCorrupt, e.Value)
+		}
+	}
+	if from > newest(steps) {
+		return fmt.Errorf("%w: the store has version %d, and this program knows %d at most", ErrNewer, from, newest(steps))
+	}
+	return runSteps(ctx, s, from, steps, func(version int) error {
+		_, err := versions.Put(ctx, key, strconv.AppendInt(nil, int64(version), 10))
+		return err
+	})
 }
 
 func writeVersion(dir string, version int) error {

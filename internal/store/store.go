@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"sync"
 	"time"
@@ -34,6 +35,10 @@ var (
 	ErrFull = errors.New("there is no more room for records")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
+	// ErrUnreachable: the servers of a [Remote] do not answer, or a majority of them is down.
+	ErrUnreachable = errors.New("the store does not answer")
+	// ErrRefused: the servers of a [Remote] do not accept this client, or cannot be used as they are set up.
+	ErrRefused = errors.New("the store cannot be used")
 )
 
 // Limits bound a bucket or a log. Beyond a limit the oldest records are dropped, unless Keep is set.
@@ -75,10 +80,21 @@ type Store struct {
 
 	// onWrite is Options.OnWrite.
 	onWrite func(place string, done bool)
+	log     *slog.Logger
+	members *members // nil for a store of one process
+	remote  *remote  // nil for a store of one process
 
 	mu          sync.Mutex
 	streams     map[string]stream
 	alarmClocks map[string]alarmClock
+}
+
+// newStore returns a store without an engine, which is always ready.
+func newStore(onWrite func(place string, done bool)) *Store {
+	return &Store{
+		streams: map[string]stream{}, alarmClocks: map[string]alarmClock{}, onWrite: onWrite, log: slog.New(slog.DiscardHandler),
+		wait: func(context.Context) error { return nil }, stop: func() error { return nil },
+	}
 }
 
 // stream is the basis of buckets and logs: messages under subjects, numbered from 1.
@@ -108,6 +124,7 @@ type message struct {
 	time    time.Time
 	data    []byte
 	deleted bool // a tombstone
+	foreign bool // of another program
 }
 
 // Ready waits until the store is usable, and returns why if it is not.

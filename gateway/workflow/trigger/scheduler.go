@@ -17,10 +17,11 @@ import (
 // syncEvery is the interval at which stored schedules are synchronized with the definitions.
 const syncEvery = 20 * time.Second
 
-// Scheduler starts runs by the schedules of the definitions. Only one gateway per store should run it.
+// Scheduler starts runs by the schedules of the definitions. Of the gateways that share a store, one does at a time.
 type Scheduler struct {
 	opts      Options
 	schedules *store.Schedules
+	store     *store.Store
 	// registered has the schedules of the last sync by key, so that unchanged ones are not written again.
 	registered map[string]bool
 }
@@ -28,7 +29,7 @@ type Scheduler struct {
 // NewScheduler returns the clock for a store.
 func NewScheduler(in *store.Store, opts Options) (*Scheduler, error) {
 	schedules, err := in.Schedules("workflows")
-	return &Scheduler{opts: opts.withDefaults(), schedules: schedules}, err
+	return &Scheduler{opts: opts.withDefaults(), schedules: schedules, store: in}, err
 }
 
 // retryAfter is the delay after an error of the store.
@@ -38,7 +39,7 @@ const retryAfter = 10 * time.Second
 // error of the store it retries; only a closed store or gateway ends it earlier.
 func (c *Scheduler) Run(ctx context.Context) error {
 	for {
-		err := c.listen(ctx)
+		err := c.store.Lead(ctx, "schedules", c.listen)
 		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) || errors.Is(err, errClosing) {
 			return err
 		}
@@ -53,6 +54,7 @@ func (c *Scheduler) Run(ctx context.Context) error {
 
 // listen starts runs until ctx ends or an error occurs.
 func (c *Scheduler) listen(ctx context.Context) error {
+	c.registered = nil // another gateway may have changed the schedules
 	if err := c.sync(ctx); err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (a *app) verify(ctx context.Context, dir string, checks *audit.Checks) (rep
 	}
 	defer func() { err = errors.Join(err, closeRecords()) }()
 	if records != nil {
-		checks.Mirror, err = mirrorLines(ctx, records)
+		checks.Mirror, err = mirrorLines(ctx, dir, records)
 		if err != nil {
 			return report, err
 		}
@@ -139,8 +139,15 @@ func (a *app) verify(ctx context.Context, dir string, checks *audit.Checks) (rep
 	return audit.Verify(dir, checks)
 }
 
-func mirrorLines(ctx context.Context, records *store.Store) (iter.Seq2[[]byte, error], error) {
-	mirror, err := audit.NewMirror(records, 0, 0)
+func mirrorLines(ctx context.Context, dir string, records *store.Store) (iter.Seq2[[]byte, error], error) {
+	chain, err := audit.Chain(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	mirror, err := audit.NewMirror(records, chain, 0, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -90,17 +90,17 @@ func (c *Gateways) hasRecords(ctx context.Context) bool {
 // openStored opens the stored records in a gateway without upstreams and sandboxes.
 func (a *App) openStored(dir string) (own *http.Client, closing func() error, err error) {
 	log := a.Logger(slog.LevelError)
-	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: ShareTimeout})
+	cfg, err := a.Load()
+	if err != nil { // the records can be read without settings
+		cfg = new(config.Config)
+		*cfg = config.Default()
+	}
+	records, err := openIdle(dir, cfg, log)
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
 		return nil, nil, UnresponsiveError(used, dir)
 	}
 	if err != nil {
 		return nil, nil, err
-	}
-	cfg, err := a.Load()
-	if err != nil { // the records can be read without settings
-		cfg = new(config.Config)
-		*cfg = config.Default()
 	}
 	cfg.Upstreams, cfg.Environments = nil, nil
 	go sweep(log)
@@ -114,6 +114,14 @@ func (a *App) openStored(dir string) (own *http.Client, closing func() error, er
 	}
 	api := httpapi.New(g.Service(), &httpapi.Options{Version: BuildVersion(), Kept: true, Tasks: tasks, Logger: log})
 	return &http.Client{Transport: InProcess(AsOperator(api))}, func() error { return errors.Join(tasks.Close(), g.Close(), records.Close()) }, nil
+}
+
+// openIdle opens the stored records for a verb, if no gateway of the data directory has them.
+func openIdle(dir string, cfg *config.Config, log *slog.Logger) (*store.Store, error) {
+	if cfg.Store.URL != "" || cfg.Store.Problem != "" {
+		return ConnectStore(cfg, log)
+	}
+	return store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: ShareTimeout})
 }
 
 // UnresponsiveError returns the error for a process that has the records and does not answer as a gateway.

@@ -72,7 +72,10 @@ const ShareTimeout = 300 * time.Millisecond
 
 // OpenRecords opens the stored records for serve. It returns nil if records are kept in memory only. One process has
 // the store at a time; with share, the others keep their records in memory.
-func (a *App) OpenRecords(log *slog.Logger, share bool) (*store.Store, error) {
+func (a *App) OpenRecords(cfg *config.Config, log *slog.Logger, share bool) (*store.Store, error) {
+	if cfg.Store.URL != "" || cfg.Store.Problem != "" {
+		return ConnectStore(cfg, log)
+	}
 	dir := a.DataDir()
 	if dir == "" {
 		return nil, nil
@@ -105,6 +108,22 @@ func (a *App) OpenRecords(log *slog.Logger, share bool) (*store.Store, error) {
 		return nil, nil
 	}
 	return records, nil
+}
+
+// ConnectStore returns the records on the servers of the settings.
+func ConnectStore(cfg *config.Config, log *slog.Logger) (*store.Store, error) {
+	set := cfg.Store
+	if set.Problem != "" {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "the store cannot be used: " + set.Problem}
+	}
+	records, err := store.Connect(store.Remote{
+		URL: set.URL, Creds: set.Creds, CA: set.TLS.CA, Cert: set.TLS.Cert, Key: set.TLS.Key, Replicas: set.Replicas, Prefix: set.Prefix,
+		Name: "sallyport " + BuildVersion(), Logger: log,
+	})
+	if errors.Is(err, store.ErrRefused) {
+		return nil, &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "see the section store of " + cfg.Path + "; docs/how-to/share-a-store.md has the servers' configuration", Err: err}
+	}
+	return records, err
 }
 
 // DataDir returns the directory of persistent data, "" if there is none.

@@ -14,9 +14,16 @@ import (
 	"sallyport/internal/store"
 )
 
-// CopyRecords opens a temporary copy of the stored records, as a gateway may be writing to them; nil if there are none. The caller calls done.
+// CopyRecords opens a temporary copy of the stored records, as a gateway may be writing to them, or connects to the servers that have them; nil if there are none. The caller calls done.
 func (a *App) CopyRecords(ctx context.Context) (records *store.Store, done func() error, err error) {
 	done = func() error { return nil }
+	if cfg, err := a.Load(); err == nil && (cfg.Store.URL != "" || cfg.Store.Problem != "") {
+		records, err = ConnectStore(cfg, a.Logger(slog.LevelError))
+		if err != nil {
+			return nil, done, err
+		}
+		return records, records.Close, nil
+	}
 	from := filepath.Join(a.DataDir(), RecordsFolder)
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return nil, done, nil

@@ -152,7 +152,7 @@ func useInProcess(ctx context.Context, a *cli.App, working bool, file *spec.Defi
 		return err
 	}
 	log := a.Logger(slog.LevelError)
-	records, err := openRecords(a, log, working)
+	records, err := openRecords(a, cfg, log, working)
 	if _, used := errors.AsType[*store.InUseError](err); used && file != nil {
 		records, err = store.Memory(), nil
 		a.Say("another process has the records: this run is not kept")
@@ -198,7 +198,10 @@ func loadSettings(a *cli.App, working bool) (*config.Config, error) {
 }
 
 // openRecords opens the records of the data directory. It creates them only if working is set.
-func openRecords(a *cli.App, log *slog.Logger, working bool) (*store.Store, error) {
+func openRecords(a *cli.App, cfg *config.Config, log *slog.Logger, working bool) (*store.Store, error) {
+	if cfg.Store.URL != "" || cfg.Store.Problem != "" {
+		return cli.ConnectStore(cfg, log)
+	}
 	dir := filepath.Join(a.DataDir(), cli.RecordsFolder)
 	if _, err := os.Stat(dir); err != nil && !working {
 		return store.Memory(), nil

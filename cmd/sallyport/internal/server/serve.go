@@ -185,7 +185,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 		return err
 	}
 	defer d.close() // if serving has not begun
-	records, err := a.OpenRecords(log, s.share)
+	records, err := a.OpenRecords(cfg, log, s.share)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (a *app) run(ctx context.Context, cmd *cobra.Command, o options) (err error
 		}
 	}
 	log := a.Logger(slog.LevelError)
-	records, err := a.OpenRecords(a.Logger(slog.LevelError+1), true)
+	records, err := a.OpenRecords(cfg, a.Logger(slog.LevelError+1), true)
 	if err != nil {
 		return err
 	}

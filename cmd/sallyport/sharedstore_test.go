@@ -1,0 +1,145 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/gateway/approvals"
+	"sallyport/gateway/httpapi"
+	"sallyport/gateway/workflow"
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
+)
+
+// TestSharedStore has two gateways on one store of three servers: an answer at one continues a run at the other, a killed
+// gateway's run is continued by the other, schedules run once, and without a majority of the servers work is refused.
+func TestSharedStore(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 3)
+	one, two := newSharedSite(t, c), newSharedSite(t, c)
+	one.serve(t)
+	two.serve(t)
+	answered(t, one, two)
+
+	var long workflow.Run
+	one.api(t, http.MethodPost, "/workflows/long/runs", `{"key":"k"}`, &long)
+	await(t, "the first step has run", func() bool {
+		var events httpapi.EventList
+		one.api(t, http.MethodGet, "/runs/"+long.ID+"/events", "", &events)
+		return len(events.Events) > 3
+	})
+	if err := one.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = one.cmd.Wait() // killed
+	killed := time.Now()
+	testutil.Eventually(t, "the other gateway ends the run", 60*time.Second, func() bool {
+		return two.run(t, long.ID).Status == workflow.OK
+	})
+	two.once(t, long.ID)
+	testutil.Eventually(t, "the other gateway runs the schedule", 60*time.Second, func() bool {
+		runs := ticks(t, two)
+		return runs[len(runs)-1].Started.After(killed)
+	})
+
+	c.Kill(t, 0)
+	c.Kill(t, 1)
+	for _, request := range []struct{ path, body string }{{"/api/workflows/long/runs", "{}"}, {"/api/execute", `{"language":"python","code":"1"}`}, {"/api/tools/call/toy/echo", `{"arguments":{"text":"x"}}`}} {
+		testutil.Eventually(t, "work is refused", 40*time.Second, func() bool {
+			status, body := two.ask(t, http.MethodPost, request.path, request.body, "Authorization: Bearer "+flowsToken)
+			refused := status == http.StatusServiceUnavailable && strings.Contains(string(body), "the store of records does not answer")
+			if !refused {
+				t.Logf("%s: %d %.200s", request.path, status, body)
+				time.Sleep(time.Second)
+			}
+			return refused
+		})
+	}
+	if status, body := two.ask(t, http.MethodGet, "/readyz", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("ready: %d %s", status, body)
+	}
+	c.Start(t, 0)
+	c.Start(t, 1)
+	testutil.Eventually(t, "work is accepted again", 60*time.Second, func() bool {
+		status, _ := two.ask(t, http.MethodPost, "/api/workflows/long/runs", `{"key":"after"}`, "Authorization: Bearer "+flowsToken)
+		return status == http.StatusOK
+	})
+	one.serve(t)
+	for _, s := range []*flowsSite{one, two} {
+		if err := stop(s.cmd); err != nil {
+			t.Error(err)
+		}
+		out, err := s.command("log", "verify").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "compared with the copy") {
+			t.Errorf("audit verify: %v\n%s", err, out)
+		}
+	}
+}
+
+// newSharedSite is a site with its records in a cluster.
+func newSharedSite(t *testing.T, c *natscluster.Cluster) *flowsSite {
+	t.Helper()
+	s := newFlowsSite(t)
+	path := filepath.Join(s.dir, "upstreams.yaml")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, fmt.Appendf(text, "store: {url: %q, creds: %q, tls: {ca: %q}, replicas: 3}\n", c.URL(), c.Creds, c.CA), 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.dir, "workflows", "asks.yaml"), []byte("steps: [{id: sure, wait: {approval: {message: Go on}}}, {id: then, tool: toy.echo, with: {text: done}}]\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *flowsSite) run(t *testing.T, id string) (run workflow.Run) {
+	t.Helper()
+	s.api(t, http.MethodGet, "/runs/"+id, "", &run)
+	return run
+}
+
+// answered starts a run at one gateway that asks, and answers at the other.
+func answered(t *testing.T, one, two *flowsSite) {
+	t.Helper()
+	var run workflow.Run
+	one.api(t, http.MethodPost, "/workflows/asks/runs", "{}", &run)
+	id := ""
+	await(t, "the other gateway shows the question", func() bool {
+		var list struct{ Approvals []approvals.Approval }
+		two.api(t, http.MethodGet, "/approvals", "", &list)
+		for _, a := range list.Approvals {
+			id = a.ID
+		}
+		return id != ""
+	})
+	var answer json.RawMessage
+	two.api(t, http.MethodPost, "/approvals/"+id, `{"decision":"allow"}`, &answer)
+	await(t, "the run continues", func() bool { return one.run(t, run.ID).Status == workflow.OK })
+}
+
+// ticks returns the runs of a schedule. No due time may have started two.
+func ticks(t *testing.T, s *flowsSite) []workflow.Run {
+	t.Helper()
+	var list httpapi.RunList
+	s.api(t, http.MethodGet, "/runs?workflow=tick&limit=1000", "", &list)
+	if len(list.Runs) == 0 {
+		t.Fatal("the schedule has started no run")
+	}
+	slices.SortFunc(list.Runs, func(a, b workflow.Run) int { return a.Started.Compare(b.Started) })
+	for i, run := range list.Runs[1:] {
+		if apart := run.Started.Sub(list.Runs[i].Started); apart < 300*time.Millisecond {
+			t.Errorf("runs %s and %s of one schedule are %v apart", list.Runs[i].ID, run.ID, apart)
+		}
+	}
+	return list.Runs
+}

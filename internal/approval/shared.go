@@ -1,0 +1,62 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"sallyport/internal/store"
+)
+
+// decodeRecord decodes a stored approval.
+func decodeRecord(entry store.Entry) (*record, error) {
+	var one stored
+	if err := json.Unmarshal(entry.Value, &one); err != nil {
+		return nil, fmt.Errorf("read approval: %w", err)
+	}
+	return &record{Approval: one.Approval, key: entry.Key, revision: entry.Revision, waiter: one.Waiter}, nil
+}
+
+// adopt takes over a stored record, unless this process has a newer one. It reports whether that changed anything, and is
+// called with mu held.
+func (b *Store) adopt(p *record) bool {
+	known := b.records[p.ID]
+	if known != nil && known.revision >= p.revision {
+		return false
+	}
+	if known != nil {
+		p.hasWaiter = known.hasWaiter
+	}
+	for id, other := range b.records { // another process has used its key for a newer question
+		if id != p.ID && len(other.key) == len(p.key) && fmt.Sprintf("%q", other.key) == fmt.Sprintf("%q", p.key) {
+			delete(b.records, id)
+		}
+	}
+	b.records[p.ID] = p
+	return true
+}
+
+// Follow takes over what other processes write to the bucket, until ctx ends, and calls changed after each change.
+func (b *Store) Follow(ctx context.Context, changed func()) error {
+	return b.bucket.Follow(ctx, 0, func(entry store.Entry) error {
+		p, err := decodeRecord(entry)
+		if err != nil {
+			return nil //nolint:nilerr // load reports it
+		}
+		b.mu.Lock()
+		is := b.adopt(p)
+		if is {
+			b.signalChange()
+		}
+		b.mu.Unlock()
+		if is {
+			changed()
+		}
+		return nil
+	})
+}
+
+// waitedElsewhere reports whether a call of another living process waits for a question. It is called with mu held.
+func (b *Store) waitedElsewhere(ctx context.Context, p *record) bool {
+	return p.waiter != "" && p.waiter != b.opts.Self && b.opts.Alive != nil && b.opts.Alive(ctx, p.waiter)
+}

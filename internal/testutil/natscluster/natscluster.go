@@ -1,0 +1,212 @@
+// Package natscluster runs NATS servers for tests, as processes of their own that can be killed: with TLS between
+// servers and to clients, JetStream that syncs each write, and users with credentials and permissions. The test binary
+// is the server: call [Serve] in TestMain.
+package natscluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// configFile is the variable that makes a process a server with this configuration.
+const configFile = "NATSCLUSTER_CONFIG"
+
+// Serve runs a server, and never returns, if this process was started by [Start]. Else it does nothing.
+func Serve() {
+	path := os.Getenv(configFile)
+	if path == "" {
+		return
+	}
+	opts, err := server.ProcessConfigFile(path)
+	if err == nil {
+		err = run(opts)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// run runs a server until it is stopped or its parent is gone.
+func run(opts *server.Options) error {
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return err
+	}
+	s.ConfigureLogger()
+	go func() {
+		for parent := os.Getppid(); os.Getppid() == parent; {
+			time.Sleep(200 * time.Millisecond)
+		}
+		os.Exit(1)
+	}()
+	if err := server.Run(s); err != nil {
+		return err
+	}
+	s.WaitForShutdown()
+	return fmt.Errorf("the server has ended")
+}
+
+// Cluster is a cluster of NATS servers.
+type Cluster struct {
+	// CA is a file with the certificate to trust, OtherCA one with a certificate that did not sign those of the servers.
+	CA, OtherCA string
+	// Creds are credentials that may use JetStream and the subjects of the prefix "sallyport"; NoCreds may do nothing, and
+	// OtherCreds everything in another account. RawCreds may publish and subscribe to everything in the account of Creds.
+	Creds, NoCreds, OtherCreds, RawCreds string
+
+	dir   string
+	nodes []*node
+}
+
+// node is one server.
+type node struct {
+	name, config  string
+	port, cluster int
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+}
+
+// Start starts servers, which end with the test.
+func Start(tb testing.TB, servers int) *Cluster {
+	tb.Helper()
+	c := &Cluster{dir: tb.TempDir()}
+	for i := range servers {
+		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i+1), port: freePort(tb), cluster: freePort(tb)})
+	}
+	if err := c.write(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		for i := range c.nodes {
+			c.Kill(tb, i)
+		}
+	})
+	for i := range c.nodes {
+		c.Start(tb, i)
+	}
+	return c
+}
+
+func freePort(tb testing.TB) int {
+	tb.Helper()
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is of TCP
+}
+
+// URL returns the addresses of all servers.
+func (c *Cluster) URL() string {
+	var all []string
+	for _, n := range c.nodes {
+		all = append(all, fmt.Sprintf("tls://127.0.0.1:%d", n.port))
+	}
+	return strings.Join(all, ",")
+}
+
+// write writes the keys and the configuration of all servers.
+func (c *Cluster) write() error {
+	secrets, err := c.writeSecrets()
+	if err != nil {
+		return err
+	}
+	var routes []string
+	for _, n := range c.nodes {
+		routes = append(routes, fmt.Sprintf("tls://127.0.0.1:%d", n.cluster))
+	}
+	for _, n := range c.nodes {
+		n.config = filepath.Join(c.dir, n.name+".conf")
+		tls := fmt.Sprintf("{ cert_file: %q, key_file: %q, ca_file: %q }", secrets.cert, secrets.key, c.CA)
+		text := fmt.Sprintf(`server_name: %s
+listen: "127.0.0.1:%d"
+max_payload: 8MB
+tls: %s
+jetstream: { store_dir: %q, sync_interval: always, max_file_store: 16GB, max_memory_store: 64MB }
+operator: %q
+system_account: %s
+resolver: MEMORY
+resolver_preload: { %s }
+logfile: %q
+`, n.name, n.port, tls, filepath.Join(c.dir, n.name), secrets.operator, secrets.system, strings.Join(secrets.accounts, ", "), filepath.Join(c.dir, n.name+".log"))
+		if len(c.nodes) > 1 {
+			text += fmt.Sprintf("cluster: { name: test, listen: \"127.0.0.1:%d\", tls: %s, routes: [ %s ] }\n", n.cluster, tls, strings.Join(routes, ", "))
+		}
+		if err := os.WriteFile(n.config, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Start starts a server, and waits until it accepts connections.
+func (c *Cluster) Start(tb testing.TB, i int) {
+	tb.Helper()
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	self, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), self)
+	n.cmd.Env = append(os.Environ(), configFile+"="+n.config)
+	n.cmd.Stderr = os.Stderr
+	if err := n.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(tb.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", n.port))
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		if time.Now().After(end) {
+			tb.Fatalf("server %s does not listen: %v", n.name, err)
+		}
+	}
+}
+
+// Kill ends a server with SIGKILL, and waits for it. One that was killed is not an error.
+func (c *Cluster) Kill(tb testing.TB, i int) {
+	tb.Helper()
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd == nil {
+		return
+	}
+	_ = n.cmd.Process.Kill() // it may have ended
+	_ = n.cmd.Wait()         // it was killed
+	n.cmd = nil
+}
+
+// Signal sends a signal to a server, as SIGSTOP.
+func (c *Cluster) Signal(tb testing.TB, i int, s syscall.Signal) {
+	tb.Helper()
+	if err := c.nodes[i].cmd.Process.Signal(s); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Index returns the server with a name, -1 for none.
+func (c *Cluster) Index(name string) int {
+	for i, n := range c.nodes {
+		if n.name == name {
+			return i
+		}
+	}
+	return -1
+}
