@@ -25,7 +25,7 @@ type options struct {
 	sallyport, upstreams, catalog, out, docs, folder, transcripts string
 	sizes                                                         []int // none for all that there are
 	only                                                          *regexp.Regexp
-	levels, report                                                bool
+	levels, modes, report                                         bool
 	progress                                                      io.Writer
 }
 
@@ -52,6 +52,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	switch {
 	case o.levels:
 		return printLevels(ctx, o, stdout)
+	case o.modes:
+		return printModes(ctx, o, stdout)
 	case o.report:
 		return rewrite(o)
 	}
@@ -80,6 +82,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.folder, "folder", "/tmp/sallyport-bench", "where the tasks' world is; models read its path, so it counts")
 	flags.StringVar(&o.transcripts, "transcripts", "", "folder to write down all that was said, a file for each task, mode and size")
 	flags.BoolVar(&o.levels, "levels", false, "only print what tools cost at each level of detail")
+	flags.BoolVar(&o.modes, "modes", false, "only print what clients show a model in each mode of serve, with the smallest catalogues")
 	flags.BoolVar(&o.report, "report", false, "only make text and documents from FILE.jsonl")
 	only := flags.String("only", "", "only tasks with a name that matches this regular expression")
 	sizes := flags.String("sizes", "", "only these numbers of servers, such as 1,5,10,25,all")

@@ -55,6 +55,27 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestModes counts the lists of all modes in front of one catalogue.
+func TestModes(t *testing.T) {
+	dir := t.TempDir()
+	catalogue := `{"tools": [{"name": "add", "description": "` + strings.Repeat("Adds two numbers. ", 200) + `", "inputSchema": {"type": "object"}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "sums.json"), []byte(catalogue), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-modes", "-catalog", dir}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var servers, tools, code, search, direct int
+	lines := strings.Split(out.String(), "\n")
+	if _, err := fmt.Sscanf(lines[2], "| %d | %d | %d | %d | %d |", &servers, &tools, &code, &search, &direct); err != nil || servers != 1 || tools != 1 || search < 50 || search >= code || direct < 600 {
+		t.Errorf("%s: %v", lines[2], err)
+	}
+	if lines[3] != "skipped: 10 servers, there are 1 in "+dir {
+		t.Error(lines[3])
+	}
+}
+
 // The documents are made from the lines alone, and stay as they are if an answer is wrong.
 func TestReportAgain(t *testing.T) {
 	dir := t.TempDir()
