@@ -106,7 +106,7 @@ func settings() map[string][]string {
 		"docs/explanation/security-model.md":    {"20 ms"},
 		"docs/how-to/access.md":                 {"10 s", "30 s"},
 		"docs/how-to/approvals.md":              {"5 s"},
-		"docs/how-to/choose-a-mode.md":         {"1.5 s"},
+		"docs/how-to/choose-a-mode.md":          {"1.5 s"},
 		"docs/how-to/install.md":                {"60 MB"},
 		"docs/how-to/measure-with-a-model.md":   {"8 s", "15 s"},
 		"docs/how-to/measure-your-savings.md":   {"200,000 tokens", "1,024 tokens", "10 s"},
