@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +74,12 @@ func TestSharedStore(t *testing.T) {
 		return status == http.StatusOK
 	})
 	one.serve(t)
+	if out, _ := two.command("doctor").CombinedOutput(); !regexp.MustCompile(`store: NATS 2\.\d+\.\d+, 3 replicas of \d+ streams, leaders \[n\d:`).Match(out) { // other checks may fail
+		t.Errorf("doctor:\n%s", out)
+	}
+	if out, err := two.command("backup", filepath.Join(t.TempDir(), "all.tar.gz")).CombinedOutput(); err != nil || !strings.Contains(string(out), "the records are not in the backup") {
+		t.Errorf("backup: %v\n%s", err, out)
+	}
 	for _, s := range []*flowsSite{one, two} {
 		if err := stop(s.cmd); err != nil {
 			t.Error(err)
