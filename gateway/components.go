@@ -63,7 +63,7 @@ func (g *Gateway) openSandboxes() {
 		Open: g.opts.openHost,
 	})
 	g.Workspaces = workspaces.New(workspaces.Options{
-		DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: &g.cfg, Logger: g.log,
+		DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: &g.cfg, Directory: g.opts.Directory, Logger: g.log,
 		Watch: func(ctx context.Context, ws workspaces.Space, name string) workspaces.Space {
 			return g.Guard.WatchFiles(ctx, ws, name, nil)
 		},
@@ -174,7 +174,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	}
 	g.History.RebuildWith(g.Approver.Book)
 	g.Guard, err = guard.New(guard.Options{
-		Settings: &g.cfg, Records: in, Logger: g.log, Telemetry: g.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor,
+		Settings: &g.cfg, Records: in, Logger: g.log, Telemetry: g.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor, Directory: g.opts.Directory,
 	})
 	return err
 }

@@ -35,6 +35,7 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/gateway/workspaces"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/redact"
 	"sallyport/internal/store"
@@ -73,6 +74,8 @@ type Options struct {
 	PersonAuth func(up config.Upstream, principal string) *oauth.Handler
 	// Site is the address of the gateway's pages, without a path; "" if it serves none.
 	Site string
+	// Directory has the groups of principals of OpenID providers; nil knows none.
+	Directory *access.Directory
 	// PeerRequests says that calls may have a [tool.Peer], which answers requests of upstreams.
 	PeerRequests bool
 	// NoRoots says that no peer lists roots, so programs get no folders of the client.

@@ -64,6 +64,8 @@ type Options struct {
 	Renderers Renderers
 	// Connections are the logins at upstreams; nil for none.
 	Connections Connections
+	// Provider is the host name of the OpenID provider where people sign in; "" for none.
+	Provider string
 	// Tasks are tasks in words; without them their pages show an error.
 	Tasks Tasks
 	// Logger gets internal errors; nil discards them.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"sallyport/gateway/connections"
+	"sallyport/internal/access"
 	"sallyport/internal/tool"
 )
 
@@ -29,6 +30,9 @@ type page struct {
 }
 
 func (p page) pattern() string { return p.method + " " + p.path }
+
+// operation is the name of a page in the table of roles.
+func (p page) operation() string { return access.PageOperation(p.method, p.path) }
 
 // The groups of the navigation, in their order.
 const (

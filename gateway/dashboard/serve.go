@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/gateway/connections"
+	"sallyport/internal/access"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -76,6 +77,9 @@ func (d *Dashboard) serve(w http.ResponseWriter, raw *http.Request, p page) {
 
 // allows returns an error if the caller may not use a page.
 func (p page) allows(r *request) error {
+	if caller, _ := access.CallerFrom(r.Context()); caller.Refuses(p.operation()) {
+		return &tool.Error{Kind: tool.Denied, Message: "the role " + string(caller.Role) + " may not do this", Hint: "http.identity.roles in the settings of the gateway assigns roles"}
+	}
 	if p.operator && !r.isOperator() {
 		return &tool.Error{Kind: tool.Denied, Message: "only an operator may see this", Hint: operatorHint}
 	}
@@ -213,10 +217,29 @@ func (*Dashboard) Public(path string) bool {
 	return strings.HasPrefix(path, "/ui/static/") || path == connections.CallbackPath
 }
 
+// Login is what the login page shows.
+type Login struct {
+	// Problem is the error of the last attempt, "" for none.
+	Problem string
+	// Provider is the host name of the OpenID provider, Start the address where a sign-in begins; "" without one.
+	Provider, Start string
+}
+
+func (d *Dashboard) loginPage(r *http.Request, problem string) Login {
+	p := Login{Problem: sanitize.Line(problem, 300), Provider: d.opts.Provider}
+	if p.Provider != "" {
+		p.Start = "/login/start"
+		if next := r.URL.Query().Get("next"); next != "" {
+			p.Start += "?" + url.Values{"next": {next}}.Encode()
+		}
+	}
+	return p
+}
+
 // LoginPage shows the login form, with the error of the last attempt, "" for none. It is for the server of /login,
 // and sets the headers that every page has.
 func (d *Dashboard) LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	withHeaders(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.render(w, &request{Request: r, title: "Log in"}, status, "login", sanitize.Line(problem, 300))
+		d.render(w, &request{Request: r, title: "Log in"}, status, "login", d.loginPage(r, problem))
 	})).ServeHTTP(w, r)
 }

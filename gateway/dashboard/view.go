@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sallyport/internal/access"
 	"sallyport/internal/tool"
 )
 
@@ -105,10 +106,11 @@ func (v *view) liveAt(at *url.URL, name string, data any, seconds int) (template
 // nav is the navigation of the caller.
 func (d *Dashboard) nav(r *request) []NavGroup {
 	var groups []NavGroup
+	caller, _ := access.CallerFrom(r.Context())
 	for _, name := range []string{groupHome, groupActivity, groupDecisions, groupTools, groupRecords} {
 		group := NavGroup{Name: name}
 		for _, p := range d.pages {
-			if p.group != name || p.operator && tool.Operator(r.Context()) == "" {
+			if p.group != name || p.operator && tool.Operator(r.Context()) == "" || caller.Refuses(p.operation()) {
 				continue
 			}
 			path := strings.TrimSuffix(p.path, "{$}")

@@ -13,6 +13,7 @@ import (
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workspaces"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/journal"
 	"sallyport/internal/policy"
@@ -45,6 +46,8 @@ type Options struct {
 	Workspaces *workspaces.Workspaces
 	Approver   *approvals.Approver
 	Auditor    *auditor.Auditor
+	// Directory has the groups of principals.
+	Directory *access.Directory
 }
 
 // Guard decides which calls may be made: by policy, by the labels of what was read before, and by approval. It is safe for concurrent use.

@@ -54,7 +54,7 @@ func (r *Rules) labels(id tool.ID, wire string) []string {
 
 // subject returns the policy's view of a call to a tool, without the parts that depend on the single call.
 func (g *Guard) subject(ctx context.Context, r *Rules, id tool.ID) *policy.Call {
-	c := &policy.Call{Tool: id, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Remote: tool.Remote(ctx), Time: time.Now()}
+	c := &policy.Call{Tool: id, Principal: tool.Principal(ctx), Groups: g.opts.Directory.Groups, Session: tool.Session(ctx), Remote: tool.Remote(ctx), Time: time.Now()}
 	wire := id.Name
 	if e, ok := g.Catalog.Lookup(id); ok {
 		c.Annotations, wire = e.Annotations, e.Wire
@@ -127,7 +127,7 @@ func resultLabels(labels []string) []string {
 
 // Isolates reports whether the rules demand a sandbox that no other program uses for a program of the caller.
 func (g *Guard) Isolates(ctx context.Context, running *toolcall.Execution) bool {
-	program := policy.Program{Principal: running.Principal, Session: tool.Session(ctx), Remote: running.Remote, Time: time.Now()}
+	program := policy.Program{Principal: running.Principal, Groups: g.opts.Directory.Groups, Session: tool.Session(ctx), Remote: running.Remote, Time: time.Now()}
 	for _, o := range g.ExecutionOrigins(ctx, running) {
 		program.Read = append(program.Read, o.Label)
 	}

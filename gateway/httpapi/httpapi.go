@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/gateway/history"
+	"sallyport/internal/access"
 	"sallyport/internal/lists"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/telemetry"
@@ -185,9 +186,12 @@ func (rt route) available(opts *Options) error {
 	return nil
 }
 
-// authorize refuses a caller without the scope of a route.
+// authorize refuses a caller without the scope or the role of a route.
 func (rt route) authorize(ctx context.Context) error {
+	caller, _ := access.CallerFrom(ctx)
 	switch {
+	case caller.Refuses(rt.name):
+		return &tool.Error{Kind: tool.Denied, Message: "the role " + string(caller.Role) + " may not do this", Hint: "docs/reference/roles.md says which role may; http.identity.roles assigns roles"}
 	case rt.scope == tool.ScopeOperate && tool.Operator(ctx) == "":
 		return &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "`sallyport token create NAME --scope operate` makes a token of one; or use the sallyport command on the gateway's machine"}
 	case rt.scope != "" && !tool.May(ctx, rt.scope):

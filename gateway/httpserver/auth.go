@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/signin"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/identity"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -27,6 +29,8 @@ type authenticator struct {
 	issued         *access.Tokens
 	sessions       *access.Sessions
 	issuer         *issuer // nil: none
+	mapping        *identity.Mapping
+	directory      *access.Directory
 	log            *slog.Logger
 	logins         *logins
 	rates          *rates
@@ -35,7 +39,7 @@ type authenticator struct {
 func newAuthenticator(opts *Options, open bool, log *slog.Logger) *authenticator {
 	e := &authenticator{
 		settings: opts.Settings, allowAnonymous: open, tokens: map[string][sha256.Size]byte{}, issued: opts.Tokens, sessions: opts.Sessions,
-		log: log, logins: newLogins(opts.Auditor), rates: newRates(opts.Settings.Limits.Requests),
+		directory: opts.Directory, log: log, logins: newLogins(opts.Auditor), rates: newRates(opts.Settings.Limits.Requests),
 	}
 	if e.sessions == nil {
 		e.sessions = access.NewSessions(e.issued)
@@ -46,12 +50,17 @@ func newAuthenticator(opts *Options, open bool, log *slog.Logger) *authenticator
 	if opts.Settings.OAuth != nil {
 		e.issuer = newIssuer(*opts.Settings.OAuth)
 	}
+	var err error
+	if e.mapping, err = identity.New(opts.Settings.Identity); err != nil { // the settings are checked when they are read
+		log.Error("no access token is accepted", "error", err)
+		e.mapping = nil
+	}
 	return e
 }
 
 // isOpen reports whether the settings allow requests without a token on a local listener.
 func isOpen(settings config.HTTP) bool {
-	return len(settings.Tokens) == 0 && settings.OAuth == nil && !settings.RequireToken
+	return len(settings.Tokens) == 0 && settings.OAuth == nil && settings.Login == nil && !settings.RequireToken
 }
 
 // forMCP authenticates MCP requests, checks the caller's scope, and puts the caller into the context.
@@ -152,6 +161,9 @@ func (e *authenticator) admitToken(r *http.Request, token string) (access.Caller
 	}
 	e.logins.recordRefusal(r.Context(), r)
 	e.log.WarnContext(r.Context(), "token refused", "remote", r.RemoteAddr, "reason", sanitize.Line(err.Error(), 200))
+	if errors.Is(err, identity.ErrNoRole) {
+		return access.Caller{}, &refusal{status: http.StatusForbidden, detail: "this account has no role here", kind: tool.Denied}
+	}
 	if errors.Is(err, errScope) {
 		no := insufficientScope(strings.Join(e.issuer.Scopes, " "))
 		no.challenge += `, resource_metadata="` + e.issuer.metadataURL() + `"`
@@ -187,11 +199,24 @@ func (e *authenticator) verifyToken(ctx context.Context, token string) (access.C
 		return access.Caller{}, err
 	}
 	for _, scope := range e.issuer.Scopes {
-		if !slices.Contains(claimed.scopes, scope) {
+		if !slices.Contains(claimed.Scopes, scope) {
 			return access.Caller{}, errScope
 		}
 	}
-	return e.asOperator(access.Caller{By: access.ByOAuth, Principal: "oauth:" + claimed.subject, Scopes: tool.UserScopes(), Expires: claimed.expires}), nil
+	return e.caller(ctx, access.ByOAuth, claimed)
+}
+
+// caller maps verified claims to a caller, and remembers its groups.
+func (e *authenticator) caller(ctx context.Context, by access.AuthMethod, claimed signin.Claims) (access.Caller, error) {
+	if e.mapping == nil {
+		return access.Caller{}, access.ErrUnknown
+	}
+	who, err := e.mapping.Of(ctx, claimed.All)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	e.directory.Set(who.Principal, who.Groups, claimed.Issued)
+	return e.asOperator(access.Caller{By: by, Principal: who.Principal, Expires: claimed.Expires}.WithRole(who.Role)), nil
 }
 
 // verifyIssued returns the owner of a token that `sallyport token` made.
@@ -222,7 +247,7 @@ func (e *authenticator) settingsToken(token string) string {
 // asOperator gives a visitor operator rights, if the settings name it.
 func (e *authenticator) asOperator(v access.Caller) access.Caller {
 	if e.operates(v.Principal) {
-		v.Operator, v.Scopes = v.Principal, tool.Scopes()
+		v.Role, v.Operator, v.Scopes = "", v.Principal, tool.Scopes()
 	}
 	return v
 }
@@ -233,7 +258,7 @@ func (e *authenticator) operates(principal string) bool {
 	if _, taken := e.settings.Tokens[name]; taken != isToken {
 		return false // a token named oauth:ann is not the OAuth subject ann
 	}
-	return slices.Contains(e.settings.Operators, name) && (isToken || strings.HasPrefix(name, "oauth:"))
+	return slices.Contains(e.settings.Operators, name) && (isToken || strings.HasPrefix(name, access.ProviderPrefix))
 }
 
 // unauthorized returns a 401 refusal, which requests a token.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/signin"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/telemetry"
@@ -58,6 +59,10 @@ type Options struct {
 	Tokens *access.Tokens
 	// Sessions are the browser sessions; nil creates a new store.
 	Sessions *access.Sessions
+	// Directory gets the groups of principals of OpenID providers; nil for none.
+	Directory *access.Directory
+	// Site is the address of the pages, without a path, for the redirect of a provider; "" for none.
+	Site string
 	// Auditor records logins; nil for none.
 	Auditor Auditor
 	// Logger gets messages for the operator; nil discards them.
@@ -70,6 +75,7 @@ type Server struct {
 	opts          Options
 	log           *slog.Logger
 	auth          *authenticator
+	provider      *signin.Provider // nil: people do not sign in at a provider
 	guard         guard
 	clientTimeout time.Duration
 	inflight      *inflight // requests for the API and for pages
@@ -90,6 +96,7 @@ func newServer(listener net.Listener, opts *Options, patience time.Duration) *Se
 	}
 	open := isOpen(opts.Settings) && isLocal(listener.Addr())
 	f.auth = newAuthenticator(opts, open, f.log)
+	f.provider = f.openProvider()
 	f.guard = guard{hosts: opts.Settings.Hosts, origins: opts.Settings.Origins, local: listener.Addr().Network() == "unix"}
 	f.inflight, f.streams = newInflight(f.log), newInflight(f.log)
 	paths := f.paths()
@@ -167,6 +174,11 @@ func (f *Server) pages(mux *http.ServeMux) {
 	mux.Handle("/{$}", shown)
 	mux.Handle("/ui/", shown)
 	mux.Handle("/login", pages(http.HandlerFunc(f.login)))
+	if f.provider != nil {
+		mux.Handle("GET "+startPath, pages(http.HandlerFunc(f.startSignIn)))
+		mux.Handle("GET "+signin.CallbackPath, pages(http.HandlerFunc(f.signInCallback)))
+		mux.Handle("GET "+finishPath, pages(http.HandlerFunc(f.finishSignIn)))
+	}
 	mux.Handle("/logout", pages(http.HandlerFunc(f.logout)))
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"golang.org/x/time/rate"
 
+	"sallyport/gateway/signin"
 	"sallyport/internal/config"
 )
 
@@ -37,47 +38,35 @@ func newIssuer(settings config.ResourceServer) *issuer {
 	}}
 }
 
-// algorithms returns the accepted signature algorithms: no symmetric ones, and not
-// "none".
-func algorithms() []string {
-	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
-}
-
 // leeway is the accepted clock difference to the issuer.
 const leeway = 30 * time.Second
 
-// tokenClaims are the claims of an access token.
-type tokenClaims struct {
-	subject string
-	scopes  []string
-	expires time.Time
-}
-
 // verify returns the claims of a valid token: issued and signed by the issuer, for
 // this audience, and not expired. The caller checks scopes.
-func (i *issuer) verify(ctx context.Context, token string) (tokenClaims, error) {
+func (i *issuer) verify(ctx context.Context, token string) (signin.Claims, error) {
 	claims := new(oidc.AccessTokenClaims)
 	payload, err := oidc.ParseToken(token, claims)
 	if err != nil {
-		return tokenClaims{}, fmt.Errorf("read token: %w", err)
+		return signin.Claims{}, fmt.Errorf("read token: %w", err)
 	}
 	if err := errors.Join(oidc.CheckIssuer(claims, i.Issuer), oidc.CheckAudience(claims, i.Audience), oidc.CheckSubject(claims)); err != nil {
-		return tokenClaims{}, err
+		return signin.Claims{}, err
 	}
 	keys, err := i.keySet(ctx)
 	if err != nil {
-		return tokenClaims{}, err
+		return signin.Claims{}, err
 	}
-	if err := oidc.CheckSignature(ctx, token, payload, claims, algorithms(), keys); err != nil {
-		return tokenClaims{}, err
+	if err := oidc.CheckSignature(ctx, token, payload, claims, signin.Algorithms(), keys); err != nil {
+		return signin.Claims{}, err
 	}
 	if err := oidc.CheckExpiration(claims, -leeway); err != nil {
-		return tokenClaims{}, err
+		return signin.Claims{}, err
 	}
 	if begin := claims.NotBefore.AsTime(); !begin.IsZero() && time.Now().Add(leeway).Before(begin) {
-		return tokenClaims{}, errors.New("the token is not valid yet")
+		return signin.Claims{}, errors.New("the token is not valid yet")
 	}
-	return tokenClaims{subject: claims.Subject, scopes: claims.Scopes, expires: claims.GetExpiration().Add(leeway)}, nil
+	all, err := signin.Decode(token)
+	return signin.Claims{All: all, Scopes: claims.Scopes, Issued: claims.GetIssuedAt(), Expires: claims.GetExpiration().Add(leeway)}, err
 }
 
 // keySet returns the issuer's keys, which it fetches for the first token, so that

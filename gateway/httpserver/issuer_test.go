@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,7 +17,9 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 
 	"sallyport/gateway/httpserver"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/identity"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
 )
@@ -86,6 +89,37 @@ func TestAccessTokens(t *testing.T) {
 	origin = serve(t, settings(expired.URL))
 	if resp, _ := request(t, "POST", origin+"/mcp", "{}", "Authorization: Bearer "+token(t, expired, audience, "read")); resp.StatusCode != 401 {
 		t.Errorf("expired: %d", resp.StatusCode)
+	}
+}
+
+// TestAccessTokenRoles: an access token of an MCP client has the principal, the groups and the role of its claims.
+func TestAccessTokenRoles(t *testing.T) {
+	t.Parallel()
+	const audience = "https://gw.example/mcp"
+	as := authserver.New(t, &authserver.Options{Clients: []authserver.Client{{ID: "svc", Secret: "pw", Post: true, Service: true}}})
+	directory := access.NewDirectory()
+	origin := serve(t, &httpserver.Options{Logger: testutil.Logger(t), API: http.HandlerFunc(sayWho), Directory: directory, Settings: config.HTTP{
+		OAuth: &config.ResourceServer{Issuer: as.URL, Audience: audience},
+		Identity: identity.Expressions{Principal: "claims.client", Groups: "claims.realm_access.roles",
+			Roles: identity.Roles{Viewer: `"seer" in groups`, User: `"worker" in groups`, Admin: `"boss" in groups`}},
+	}})
+	for _, test := range []struct{ group, mcp, api string }{
+		{"boss", `200 /mcp as "oauth:robot" operator "oauth:robot"`, `200 /executions as "oauth:robot" operator "oauth:robot"`},
+		{"worker", `200 /mcp as "oauth:robot" operator ""`, `200 /executions as "oauth:robot" operator ""`},
+		{"seer", "403 ", `200 /executions as "oauth:robot" operator "" may execute false`},
+		{"stranger", "403 ", "403 "},
+	} {
+		as.SetUser("svc", map[string]any{"client": "robot", "realm_access": map[string]any{"roles": []string{test.group}}})
+		auth := "Authorization: Bearer " + token(t, as, audience, "read")
+		for path, want := range map[string]string{"/mcp": test.mcp, "/executions": test.api} {
+			resp, body := request(t, "GET", origin+path, "", auth)
+			if got := fmt.Sprint(resp.StatusCode, " ", body); !strings.HasPrefix(got, want) {
+				t.Errorf("%s %s: %s, want %s", test.group, path, got, want)
+			}
+		}
+		if groups, known := directory.Groups("oauth:robot"); test.group != "stranger" && (!known || groups[0] != test.group) {
+			t.Errorf("the groups of a %s are %v", test.group, groups)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 // Listen opens the address of serve --http: HOST:PORT, or unix:PATH for a
 // socket that only its owner can use. An address that other machines can reach
-// requires tokens or OAuth in the settings, or tokens of sallyport token.
+// requires tokens, OAuth or a login in the settings, or tokens of sallyport token.
 func Listen(ctx context.Context, addr string, settings config.HTTP, made *access.Tokens) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return listenUnix(ctx, path)
@@ -27,10 +27,10 @@ func Listen(ctx context.Context, addr string, settings config.HTTP, made *access
 	if err != nil {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid listen address %.100q", addr), Hint: "write HOST:PORT, for example 127.0.0.1:8080, or unix:/path", Err: err}
 	}
-	if !resolved.IP.IsLoopback() && len(settings.Tokens) == 0 && settings.OAuth == nil && !made.Exist() {
+	if !resolved.IP.IsLoopback() && len(settings.Tokens) == 0 && settings.OAuth == nil && settings.Login == nil && !made.Exist() {
 		return nil, &tool.Error{
 			Kind: tool.Invalid, Message: fmt.Sprintf("other machines could reach %s, and anybody there could use every upstream", addr),
-			Hint: fmt.Sprintf("listen on 127.0.0.1:%d, or make tokens: sallyport token create, or http.tokens or http.oauth in upstreams.yaml", resolved.Port),
+			Hint: fmt.Sprintf("listen on 127.0.0.1:%d, or make tokens: sallyport token create, or http.tokens, http.oauth or http.login in upstreams.yaml", resolved.Port),
 		}
 	}
 	var lc net.ListenConfig

@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,6 +29,9 @@ type Pages interface {
 // cookieLife is how long a browser keeps a cookie; sessions expire on their own.
 const cookieLife = 7 * 24 * time.Hour
 
+// revokeTimeout bounds the wait for the provider at a logout.
+const revokeTimeout = 3 * time.Second
+
 // cookieName returns the cookie name for the requested port: cookies ignore ports, and several gateways may run on this machine.
 func cookieName(r *http.Request) string {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && len(port) <= 5 && strings.Trim(port, "0123456789") == "" {
@@ -46,7 +50,7 @@ func (e *authenticator) session(r *http.Request) (access.Caller, bool) {
 	if err != nil {
 		return access.Caller{}, false
 	}
-	return e.sessions.Lookup(cookie.Value)
+	return e.sessions.Lookup(r.Context(), cookie.Value)
 }
 
 // forPages authenticates requests for pages, and redirects to the login page without a session.
@@ -143,7 +147,7 @@ func (f *Server) loginByCode(w http.ResponseWriter, r *http.Request) {
 		f.loginForm(w, r, http.StatusUnauthorized, "This code was used already, or is older than a minute: run sallyport dashboard again.")
 		return
 	}
-	f.startSession(w, r, visitor)
+	f.startSession(w, r, visitor, nil, r.URL.Query().Get("next"))
 }
 
 func (f *Server) loginByToken(w http.ResponseWriter, r *http.Request) {
@@ -162,33 +166,40 @@ func (f *Server) loginByToken(w http.ResponseWriter, r *http.Request) {
 		f.loginForm(w, r, http.StatusForbidden, "This token may not see anything: the dashboard needs the scope read.")
 		return
 	}
-	f.startSession(w, r, visitor)
+	f.startSession(w, r, visitor, nil, r.URL.Query().Get("next"))
 }
 
-// startSession opens a session with a new secret and ends the browser's old one. The redirect removes the code from the
-// address.
-func (f *Server) startSession(w http.ResponseWriter, r *http.Request, v access.Caller) {
+// startSession opens a session with a new secret, ends the browser's old one, and redirects to a page of the dashboard. The
+// redirect removes the code from the address.
+func (f *Server) startSession(w http.ResponseWriter, r *http.Request, v access.Caller, renewal *access.Renewal, next string) {
 	f.endSession(r)
 	who := v.Principal
 	if who == "" {
 		who = v.Operator
 	}
 	f.auth.logins.record(r.Context(), who, r)
-	setCookie(w, r, f.auth.sessions.Open(v), int(cookieLife.Seconds()))
-	http.Redirect(w, r, nextPage(r.URL.Query().Get("next")), http.StatusSeeOther)
+	setCookie(w, r, f.auth.sessions.OpenRenewed(v, renewal), int(cookieLife.Seconds()))
+	http.Redirect(w, r, nextPage(next), http.StatusSeeOther)
 }
 
 func setCookie(w http.ResponseWriter, r *http.Request, value string, age int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName(r), Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+		Secure: isSecure(r),
 	})
+}
+
+// isSecure reports whether the browser uses TLS.
+func isSecure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
 // endSession ends the browser session of a request, if any.
 func (f *Server) endSession(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName(r)); err == nil {
-		f.auth.sessions.Close(cookie.Value)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), revokeTimeout)
+		defer cancel()
+		f.auth.sessions.Close(ctx, cookie.Value)
 	}
 }
 

@@ -20,7 +20,12 @@ import (
 // Mapping returns the mapped folder with a name, if the caller may use it. For other callers the name is their own workspace.
 func (s *Workspaces) Mapping(ctx context.Context, name string) (config.MappedFolder, bool) {
 	m, ok := s.opts.Settings.Load().Workspaces[name]
-	return m, ok && m.Allows(tool.Principal(ctx), !tool.Remote(ctx))
+	if !ok {
+		return m, false
+	}
+	principal := tool.Principal(ctx)
+	groups, _ := s.opts.Directory.Groups(principal)
+	return m, m.Allows(principal, groups, !tool.Remote(ctx))
 }
 
 // Key returns the key of a workspace for sessions. It changes if the name is mapped to another folder.

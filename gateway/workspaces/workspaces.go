@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"sallyport/gateway/execution"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -40,6 +41,8 @@ type Options struct {
 	CacheDir, LockFile string
 	// Settings are the settings in force.
 	Settings config.Source
+	// Directory has the groups of principals.
+	Directory *access.Directory
 	// Watch wraps a workspace that is opened for the file tools.
 	Watch func(ctx context.Context, ws Space, name string) Space
 	// Logger is for the operator.

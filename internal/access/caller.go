@@ -41,6 +41,8 @@ type Caller struct {
 	Token string
 	// Expires is when it must log in again; zero: never.
 	Expires time.Time
+	// Role is its role by the settings of identities, "" without one: then only its scopes restrict it.
+	Role Role
 	// Rate is the rate limit of its token; zero: that of the settings.
 	Rate Rate
 }

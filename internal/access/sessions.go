@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"crypto/sha256"
 	"sync"
 	"time"
@@ -33,6 +34,15 @@ type Sessions struct {
 type session struct {
 	caller            Caller
 	started, lastUsed time.Time
+	// renewal is nil for a session that is not renewed. due is when the caller must be read again, and renewing is closed when
+	// the request that does so is over; nil while none does.
+	renewal  *Renewal
+	due      time.Time
+	renewing chan struct{}
+	// retry is when the provider may be asked again after a failure.
+	retry time.Time
+	// ended is set when the provider refuses to renew it.
+	ended bool
 }
 
 // NewSessions returns sessions that end when the tokens that opened them are revoked or expire.
@@ -75,14 +85,17 @@ func (s *Sessions) Redeem(code string) (Caller, bool) {
 }
 
 // Open begins a session of a visitor, and returns its cookie.
-func (s *Sessions) Open(v Caller) (cookie string) {
+func (s *Sessions) Open(v Caller) (cookie string) { return s.OpenRenewed(v, nil) }
+
+// OpenRenewed is Open for a session of a provider: the first request after each interval waits until the caller is read again.
+func (s *Sessions) OpenRenewed(v Caller, renewal *Renewal) (cookie string) {
 	cookie = randomText()
 	v.By = BySession
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
 	now := time.Now()
-	s.open[sha256.Sum256([]byte(cookie))] = &session{caller: v, started: now, lastUsed: now}
+	s.open[sha256.Sum256([]byte(cookie))] = opened(v, renewal, now)
 	return cookie
 }
 
@@ -102,27 +115,30 @@ func (s *Sessions) sweep() {
 	}
 }
 
-// Lookup returns the visitor of a browser's session, if it is valid.
-func (s *Sessions) Lookup(cookie string) (Caller, bool) {
+// Lookup returns the visitor of a browser's session, if it is valid. It may wait for the provider of the session.
+func (s *Sessions) Lookup(ctx context.Context, cookie string) (Caller, bool) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.open[key]
-	if !ok {
-		return Caller{}, false
+	for renewed := false; ok && s.valid(one); renewed = true {
+		if one.renewal == nil || renewed || time.Now().Before(one.due) {
+			one.lastUsed = time.Now()
+			return one.visitor(), true
+		}
+		if !s.renew(ctx, one) {
+			return Caller{}, false
+		}
+		one, ok = s.open[key]
 	}
-	if !s.valid(one) {
-		delete(s.open, key)
-		return Caller{}, false
-	}
-	one.lastUsed = time.Now()
-	return one.caller, true
+	delete(s.open, key)
+	return Caller{}, false
 }
 
 // valid reports whether a session is valid: neither it nor its token has expired.
 func (s *Sessions) valid(one *session) bool {
 	now := time.Now()
-	if now.Sub(one.lastUsed) >= sessionIdle || now.Sub(one.started) >= sessionLife {
+	if one.ended || now.Sub(one.lastUsed) >= sessionIdle || now.Sub(one.started) >= sessionLife {
 		return false
 	}
 	if v := one.caller; !v.Expires.IsZero() && !now.Before(v.Expires) {
@@ -132,8 +148,13 @@ func (s *Sessions) valid(one *session) bool {
 }
 
 // Close ends a session.
-func (s *Sessions) Close(cookie string) {
+func (s *Sessions) Close(ctx context.Context, cookie string) {
+	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, sha256.Sum256([]byte(cookie)))
+	one := s.open[key]
+	delete(s.open, key)
+	s.mu.Unlock()
+	if one != nil && one.renewal != nil {
+		one.renewal.End(ctx)
+	}
 }

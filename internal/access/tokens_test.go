@@ -194,21 +194,21 @@ func TestSessions(t *testing.T) {
 		cookie := s.Open(v)
 		for range 15 {
 			time.Sleep(11 * time.Hour)
-			if got, ok := s.Lookup(cookie); !ok || got.By != access.BySession {
+			if got, ok := s.Lookup(t.Context(), cookie); !ok || got.By != access.BySession {
 				t.Fatal("a session that is used has ended")
 			}
 		}
 		time.Sleep(4 * time.Hour)
-		if _, ok := s.Lookup(cookie); ok {
+		if _, ok := s.Lookup(t.Context(), cookie); ok {
 			t.Error("a session lasts more than a week")
 		}
 		idle, closed := s.Open(v), s.Open(v)
-		s.Close(closed)
-		if _, ok := s.Lookup(closed); ok {
+		s.Close(t.Context(), closed)
+		if _, ok := s.Lookup(t.Context(), closed); ok {
 			t.Error("a closed session goes on")
 		}
 		time.Sleep(12 * time.Hour)
-		if _, ok := s.Lookup(idle); ok {
+		if _, ok := s.Lookup(t.Context(), idle); ok {
 			t.Error("an idle session goes on")
 		}
 		text, _ := create(t, dir, "a", time.Hour, tool.ScopeRead)
@@ -224,14 +224,14 @@ func TestSessions(t *testing.T) {
 		if err := access.Revoke(dir, "b"); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := s.Lookup(revoking); ok {
+		if _, ok := s.Lookup(t.Context(), revoking); ok {
 			t.Error("the session of a revoked token goes on")
 		}
-		if _, ok := s.Lookup(expiring); !ok {
+		if _, ok := s.Lookup(t.Context(), expiring); !ok {
 			t.Error("another's session has ended")
 		}
 		time.Sleep(time.Hour)
-		if _, ok := s.Lookup(expiring); ok {
+		if _, ok := s.Lookup(t.Context(), expiring); ok {
 			t.Error("the session of an expired token goes on")
 		}
 		if _, err := tokens.Check(text); err == nil {
@@ -242,7 +242,7 @@ func TestSessions(t *testing.T) {
 			time.Sleep(time.Second)
 			s.Open(v)
 		}
-		if _, ok := s.Lookup(oldest); ok {
+		if _, ok := s.Lookup(t.Context(), oldest); ok {
 			t.Error("there are more sessions than there can be")
 		}
 	})

@@ -55,7 +55,9 @@ var importRules = append(commandRules(), []importRule{
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/dashboard", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
 		"a page calls a method of the gateway and shows the result; it gets what it needs from the gateway"},
-	{"gateway/httpserver", []string{"internal/..."}, nil,
+	{"gateway/signin", []string{"internal/..."}, nil,
+		"signing in at an OpenID provider knows the provider and the caller that it gives, and neither pages nor the gateway"},
+	{"gateway/httpserver", []string{"gateway/signin", "internal/..."}, nil,
 		"the server authenticates requests and passes them to the handlers that it is given"},
 	{"gateway/task/rules", []string{"internal/..."}, nil,
 		"a plan is made from words and definitions only"},
@@ -201,8 +203,8 @@ var libraryOwners = []libraryOwner{
 		"other programs' settings are read and written in one place"},
 	{"github.com/zalando/go-keyring", []string{"internal/secret"}, []string{"gateway/upstream/oauth", "internal/clients"}, // its keyring in memory
 		"only one package reads the keyring"},
-	{"github.com/zitadel/oidc", []string{"gateway/httpserver", "internal/testutil/authserver"}, []string{"gateway/..."},
-		"the HTTP server checks access tokens; in tests it is the authorization server"},
+	{"github.com/zitadel/oidc", []string{"gateway/httpserver", "gateway/signin", "internal/testutil/authserver"}, []string{"gateway/..."},
+		"the HTTP server checks access tokens, and people sign in; in tests it is the authorization server"},
 	{"github.com/go-jose/go-jose", []string{"internal/testutil/authserver"}, nil,
 		"zitadel/oidc's storage interface, which the authorization server of the tests implements, uses its key types"},
 	{"github.com/evanw/esbuild", []string{"codegen/..."}, []string{"cmd/..."}, // as people bundle their programs
@@ -280,7 +282,7 @@ var dependencies = map[string]string{
 	"github.com/spf13/pflag":                                            "the flags of cobra's commands, as manual pages list them",
 	"github.com/tailscale/hujson":                                       "JSON with comments: other clients' settings are edited, not rewritten",
 	"github.com/zalando/go-keyring":                                     "the operating system's keyring",
-	"github.com/zitadel/oidc/v3":                                        "checks of access tokens over HTTP, and the authorization server of the tests",
+	"github.com/zitadel/oidc/v3":                                        "sign-in at OpenID providers, checks of access tokens over HTTP, and the authorization server of the tests",
 	"github.com/yosida95/uritemplate/v3":                                "matching a resource URI to the template of an upstream",
 	"golang.org/x/net":                                                  "messages of DNS, which a sandbox asks for the addresses of hosts",
 	"gvisor.dev/gvisor":                                                 "its TCP/IP stack, in which the network of a sandbox ends",

@@ -112,6 +112,9 @@ func isURL(text string, loopback bool) bool {
 	return u.Scheme == "https" || loopback && u.Scheme == "http" && isLoopback(u.Hostname())
 }
 
+// IsSecureURL reports whether text is an https:// URL, or an http:// URL of this machine, without a user and a fragment.
+func IsSecureURL(text string) bool { return isURL(text, true) }
+
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")

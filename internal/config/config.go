@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/access"
+	"sallyport/internal/identity"
 	"sallyport/internal/policy"
 	"sallyport/internal/registry"
 )
@@ -166,6 +167,10 @@ type HTTP struct {
 	Limits HTTPLimits
 	// OAuth makes the gateway an OAuth 2.1 resource server; default none.
 	OAuth *ResourceServer
+	// Login lets people sign in to the dashboard at an OpenID provider; default none.
+	Login *Login
+	// Identity maps the claims of access tokens and of people who sign in.
+	Identity identity.Expressions
 	// Problem describes references without a value, in the form of an Error, "" if all have
 	// one. Unless it is "", HTTP must not be served; other sections are not affected.
 	Problem string
@@ -187,6 +192,21 @@ type ResourceServer struct {
 	Audience string
 	// Scopes are the required scopes of a token; default none.
 	Scopes []string
+}
+
+// Login configures the OpenID provider where people sign in to the dashboard.
+type Login struct {
+	// Issuer is the URL of the provider. Its endpoints and keys are found by discovery.
+	Issuer string
+	// ClientID is the gateway's client, whose redirect URI is the address of the dashboard and /login/callback.
+	ClientID string
+	// ClientSecret is the secret of that client; default none, for a public client.
+	ClientSecret Secret
+	// Scopes are requested; default openid, profile and email. Some providers give a refresh token only with offline_access.
+	Scopes []string
+	// Refresh is the interval after which the claims of a session are read again with its refresh token. Without one the session
+	// ends then. Default 15m.
+	Refresh time.Duration
 }
 
 // Upstream is one MCP server, reached over stdio if Command is set, over

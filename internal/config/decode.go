@@ -202,6 +202,11 @@ func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 			})
 		}},
 		{"oauth", func(at path, n *yaml.Node) { h.OAuth = &ResourceServer{}; d.resourceServer(at, n, h.OAuth) }},
+		{"login", func(at path, n *yaml.Node) {
+			h.Login = defaultLogin()
+			identityDecoder{policyDecoder{d}}.login(at, n, h.Login)
+		}},
+		{"identity", func(at path, n *yaml.Node) { identityDecoder{policyDecoder{d}}.identity(at, n, &h.Identity) }},
 	})
 }
 

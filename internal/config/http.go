@@ -40,6 +40,7 @@ func (h HTTP) problems(at path) []problem {
 			all = append(all, problem{at: at.To("hosts").Item(i), message: "a host is a name or an address, without a scheme, a port or a *"})
 		}
 	}
+	all = append(all, h.identityProblems(at)...)
 	if h.OAuth != nil {
 		all = append(all, h.OAuth.problems(at.To("oauth"))...)
 	}
@@ -80,10 +81,10 @@ func (h HTTP) operatorProblems(at path) (all []problem) {
 		_, known := h.Tokens[name]
 		subject, oauth := strings.CutPrefix(name, "oauth:")
 		switch {
-		case known, oauth && subject != "" && h.OAuth != nil:
+		case known, oauth && subject != "" && (h.OAuth != nil || h.Login != nil):
 			continue
 		case oauth:
-			message = "an operator of this kind is oauth:SUBJECT, and needs http.oauth"
+			message = "an operator of this kind is oauth:NAME, and needs http.oauth or http.login"
 		default:
 			message = fmt.Sprintf("there is no token %.40q in http.tokens", name)
 			if near := suggest.Of(name, sortedKeys(h.Tokens)); near != "" {

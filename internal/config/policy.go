@@ -74,6 +74,7 @@ func (d policyDecoder) policyTest(at path, n *yaml.Node, t *policy.Test) {
 		{"call", d.Text(&t.Call)},
 		{"args", func(at path, n *yaml.Node) { t.Args = d.json(at, n) }},
 		{"principal", d.Text(&t.Principal)},
+		{"groups", d.Texts(&t.Groups)},
 		{"remote", scalar(d.decoder, &t.Remote, yamlstrict.Bool)},
 		{"annotations", func(at path, n *yaml.Node) { t.Annotations = mapOf(d.decoder, at, n, yamlstrict.Bool) }},
 		{"labels", d.Texts(&t.Labels)},

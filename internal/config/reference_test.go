@@ -36,6 +36,9 @@ http:
   oauth:
     issuer: https://login.example.com
     audience: https://example.com/mcp
+  login:
+    issuer: https://login.example.com
+    client_id: sallyport
 privacy:
   recognizer:
     url: https://example.com

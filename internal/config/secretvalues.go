@@ -44,6 +44,9 @@ func (u Upstream) secrets() []string {
 // ownSecrets returns the secrets that belong to no upstream.
 func (c *Config) ownSecrets() []string {
 	all := slices.Concat(slices.Collect(maps.Values(c.HTTP.Tokens)), slices.Collect(maps.Values(c.Workflows.Secrets)), redact.OfURL(c.Sandbox.Remote))
+	if l := c.HTTP.Login; l != nil {
+		all = append(all, string(l.ClientSecret))
+	}
 	if e := c.Search.Embeddings; e != nil {
 		all = slices.Concat(all, redact.Values(e.Headers), redact.OfURL(e.URL))
 	}

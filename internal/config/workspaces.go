@@ -20,8 +20,8 @@ type MappedFolder struct {
 	Path string
 	// Mode is what happens to changes of programs: with ro they are discarded, with rw written; default ro.
 	Mode string
-	// Principals are those that may use it in addition to local clients over stdio: names of http.tokens, or principals as in the
-	// log; "*" is all.
+	// Principals are those that may use it in addition to local clients over stdio: names of http.tokens, principals as in the
+	// log, or group:NAME for a group of http.identity.groups; "*" is all.
 	Principals []string
 	// Ignore are globs (as path.Match) of paths in the folder, or of names anywhere in it, that
 	// programs can neither see nor change.
@@ -39,12 +39,15 @@ const (
 // anyPrincipal in Mapped.Principals means all principals.
 const anyPrincipal = "*"
 
-// Allows reports whether a principal may use the folder; local reports that it is a client over stdio.
-func (m MappedFolder) Allows(principal string, local bool) bool {
+// Allows reports whether a principal with these groups may use the folder; local reports that it is a client over stdio.
+func (m MappedFolder) Allows(principal string, groups []string, local bool) bool {
 	if principal == "" {
 		return local || slices.Contains(m.Principals, anyPrincipal)
 	}
-	return slices.ContainsFunc(m.Principals, func(name string) bool { return name == anyPrincipal || name == principal || "token:"+name == principal })
+	return slices.ContainsFunc(m.Principals, func(name string) bool {
+		group, isGroup := strings.CutPrefix(name, "group:")
+		return name == anyPrincipal || name == principal || "token:"+name == principal || isGroup && slices.Contains(groups, group)
+	})
 }
 
 func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {

@@ -21,6 +21,7 @@ func Variables() []expr.Var {
 		{Name: "annotations", Type: expr.Bools, Doc: "readOnly, destructive, idempotent and openWorld of the tool; one that the upstream did not send is absent"},
 		{Name: "args", Type: expr.Map, Doc: "the arguments, as the upstream would get them"},
 		{Name: "principal", Type: expr.String, Doc: "the identity of the client, as in the log; empty without authentication"},
+		{Name: "groups", Type: expr.Strings, Doc: "the groups of the principal at the OpenID provider, as http.identity.groups gives them; unknown for a principal that has not called since the gateway started"},
 		{Name: "session", Type: expr.String, Doc: "the session of the client"},
 		{Name: "execution", Type: expr.String, Doc: "the id of the program, or of the run of a workflow; empty for other calls"},
 		{Name: "remote", Type: expr.Bool, Doc: "true if the request came over HTTP"},

@@ -136,7 +136,7 @@ func variables(c *Call, names spellings) expr.Vars {
 	return expr.Bind(map[string]any{
 		"upstream": c.Tool.Upstream, "tool": strings.ReplaceAll(c.Tool.Name, "/", "."), "method": c.Tool.Method(), "annotations": annotations,
 		"args": func() (any, error) { return c.arguments(names) }, "calls": c.counts,
-		"principal": c.Principal, "session": c.Session, "execution": c.Execution, "remote": c.Remote,
+		"principal": c.Principal, "groups": c.Groups.value(c.Principal), "session": c.Session, "execution": c.Execution, "remote": c.Remote,
 		"labels": c.Labels, "read": c.Read, "time": c.Time,
 	})
 }

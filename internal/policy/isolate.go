@@ -11,7 +11,7 @@ import (
 // ProgramVariables returns the variables of [Settings.Isolate]: those of rules that are known before a program calls anything.
 func ProgramVariables() []expr.Var {
 	return slices.DeleteFunc(Variables(), func(v expr.Var) bool {
-		return !slices.Contains([]string{"principal", "session", "remote", "read", "time"}, v.Name)
+		return !slices.Contains([]string{"principal", "groups", "session", "remote", "read", "time"}, v.Name)
 	})
 }
 
@@ -20,6 +20,8 @@ type Program struct {
 	// Principal and Session identify the caller. Remote means over HTTP.
 	Principal, Session string
 	Remote             bool
+	// Groups are those of the principal, as in [Call].
+	Groups Groups
 	// Read are the labels of all data read so far.
 	Read []string
 	Time time.Time
@@ -32,7 +34,7 @@ func (p *Policy) Isolates(ctx context.Context, program Program) bool {
 		return false
 	}
 	out, err := p.isolate.Eval(ctx, expr.Bind(map[string]any{
-		"principal": program.Principal, "session": program.Session, "remote": program.Remote, "read": program.Read, "time": program.Time,
+		"principal": program.Principal, "groups": program.Groups.value(program.Principal), "session": program.Session, "remote": program.Remote, "read": program.Read, "time": program.Time,
 	}))
 	yes, ok := out.(bool)
 	return err != nil || !ok || yes

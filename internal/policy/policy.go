@@ -5,6 +5,7 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"sallyport/internal/tool"
@@ -94,6 +95,8 @@ type Test struct {
 	Args json.RawMessage
 	// Principal is the identity of the client.
 	Principal string
+	// Groups are the groups of the principal.
+	Groups []string
 	// Remote is true for a client over HTTP.
 	Remote bool
 	// Annotations are the annotations of the tool.
@@ -121,12 +124,34 @@ type Call struct {
 	// Principal and Session identify the caller. Execution is "" outside of a program. Remote means over HTTP.
 	Principal, Session, Execution string
 	Remote                        bool
+	// Groups returns the groups of the principal; nil means none. It returns false if they are unknown, and then an expression
+	// that uses them cannot be evaluated.
+	Groups Groups
 	// Labels are those of the tool, Read those of all data read so far.
 	Labels, Read []string
 	// Calls returns how often each tool and each upstream was called in the execution so far; nil means never.
 	Calls func() map[string]int64
 	Time  time.Time
 }
+
+// Groups returns the groups of a principal, or false if they are unknown.
+type Groups func(principal string) ([]string, bool)
+
+// value returns the value of the variable groups for a principal.
+func (g Groups) value(principal string) func() (any, error) {
+	return func() (any, error) {
+		if g == nil {
+			return []string{}, nil
+		}
+		groups, known := g(principal)
+		if !known {
+			return nil, errGroups
+		}
+		return groups, nil
+	}
+}
+
+var errGroups = errors.New("the groups of the principal are unknown")
 
 // name returns the form that globs match.
 func (c *Call) name() string { return nameOf(c.Tool) }

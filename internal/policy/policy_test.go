@@ -55,6 +55,8 @@ func rules() policy.Settings {
 		{Name: "twice", When: `calls["mail.send"] >= 2 || "prod" in labels`, Tools: []string{"mail.send"}, Then: policy.Deny},
 		{Name: "mail", Tools: []string{"mail.*"}, Then: policy.Allow},
 		{Name: "channel", When: `args.channel == "sec" && read.size() > 0`, Tools: []string{"my-chat.post"}, Then: policy.Allow},
+		{Name: "guests", Tools: []string{"ops.*"}, When: `"guests" in groups`, Then: policy.Deny},
+		{Name: "ops", Tools: []string{"ops.*"}, When: `"ops" in groups`, Then: policy.Allow},
 		{Name: "files", Tools: []string{"docs.resources.read"}, When: `args.uri.startsWith("file:///etc")`, Then: policy.Deny},
 	}}
 }
@@ -67,12 +69,17 @@ func TestDecide(t *testing.T) {
 		rule   string
 		reason string
 	}{
-		"a glob":                         {call("github.delete_repo", "{}", readOnly), policy.Deny, "no-admin", ""},
-		"a glob of all upstreams":        {call("x.admin_reset", "{}"), policy.Deny, "no-admin", ""},
-		"a tool that reads":              {call("x.get", "{}", readOnly), policy.Allow, "read-only", ""},
-		"one that says nothing":          {call("x.get", "{}"), policy.Ask, "default", "does not say"},
-		"one that destroys":              {call("x.get", "{}", destructive), policy.Ask, "default", "destroys"},
-		"a resource":                     {call("x.resources/read", `{"uri":"a:b"}`), policy.Allow, "read-only", ""},
+		"a glob":                  {call("github.delete_repo", "{}", readOnly), policy.Deny, "no-admin", ""},
+		"a glob of all upstreams": {call("x.admin_reset", "{}"), policy.Deny, "no-admin", ""},
+		"a tool that reads":       {call("x.get", "{}", readOnly), policy.Allow, "read-only", ""},
+		"one that says nothing":   {call("x.get", "{}"), policy.Ask, "default", "does not say"},
+		"one that destroys":       {call("x.get", "{}", destructive), policy.Ask, "default", "destroys"},
+		"a resource":              {call("x.resources/read", `{"uri":"a:b"}`), policy.Allow, "read-only", ""},
+		"a group":                 {call("ops.x", "{}", func(c *policy.Call) { c.Groups = func(string) ([]string, bool) { return []string{"ops"}, true } }), policy.Allow, "ops", ""},
+		"another group": {call("ops.x", "{}", func(c *policy.Call) {
+			c.Groups = func(string) ([]string, bool) { return []string{"ops", "guests"}, true }
+		}), policy.Deny, "guests", ""},
+		"unknown groups":                 {call("ops.x", "{}", func(c *policy.Call) { c.Groups = func(string) ([]string, bool) { return nil, false } }), policy.Deny, "guests", ""},
 		"a resource by rule":             {call("docs.resources/read", `{"uri":"file:///etc/passwd"}`), policy.Deny, "files", ""},
 		"a condition":                    {call("bank.pay", `{"amount":2000}`), policy.Deny, "big", ""},
 		"a number written otherwise":     {call("bank.pay", `{"amount":2e3}`), policy.Deny, "big", ""},
@@ -264,6 +271,8 @@ func TestRun(t *testing.T) {
 		{policy.Test{Call: "mail.send", Calls: map[string]int64{"mail.send": 2}, Expect: policy.Deny, Rule: "twice"}, ""},
 		{policy.Test{Call: "mail.send", Read: []string{"private", "untrusted"}, Expect: policy.Ask, Rule: "flow"}, ""}, // by the labels of the settings
 		{policy.Test{Call: "mail.send", Labels: []string{}, Read: []string{"private", "untrusted"}, Expect: policy.Allow}, ""},
+		{policy.Test{Call: "ops.restart", Groups: []string{"dev", "ops"}, Expect: policy.Allow, Rule: "ops"}, ""},
+		{policy.Test{Call: "ops.restart", Expect: policy.Ask, Rule: "default"}, ""},
 		{policy.Test{Call: "x.y", Annotations: map[string]bool{"readOnly": true}, Expect: policy.Allow, Rule: "read-only"}, ""},
 	} {
 		d, err := p.Run(t.Context(), tc.test, []string{"external"})

@@ -97,7 +97,7 @@ func (p *Policy) Run(ctx context.Context, t Test, labels []string) (Decision, er
 		labels = t.Labels
 	}
 	return p.WithFreshCounts().Decide(ctx, &Call{
-		Tool: id, Annotations: t.annotations(), Args: t.args, Principal: t.Principal, Session: "test", Execution: "test", Remote: t.Remote,
+		Tool: id, Annotations: t.annotations(), Args: t.args, Principal: t.Principal, Groups: func(string) ([]string, bool) { return t.Groups, true }, Session: "test", Execution: "test", Remote: t.Remote,
 		Labels: labels, Read: t.Read, Calls: func() map[string]int64 { return t.Calls }, Time: time.Now(),
 	}), nil
 }

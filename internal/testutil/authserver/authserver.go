@@ -40,6 +40,8 @@ type Options struct {
 	NoIss bool
 	// NoRevocation leaves the revocation endpoint out of the metadata.
 	NoRevocation bool
+	// OpenID makes it an OpenID provider, which needs no resource parameter.
+	OpenID bool
 	// Documents fetches client id metadata documents; nil: they are not supported.
 	Documents *http.Client
 }
@@ -106,6 +108,10 @@ func (s *Server) routes(mux *http.ServeMux) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), resourceKey{}, r.FormValue("resource")))
 		s.store.countGrant(r)
+		if r.URL.Path == "/oauth/token" && s.opts.OpenID {
+			s.serveToken(w, r)
+			return
+		}
 		s.provider.ServeHTTP(&issWriter{ResponseWriter: w, server: s}, r)
 	})
 }

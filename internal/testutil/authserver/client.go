@@ -22,7 +22,7 @@ func (c *client) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTy
 func (c *client) IDTokenLifetime() time.Duration       { return time.Hour }
 func (c *client) DevMode() bool                        { return false }
 func (c *client) IsScopeAllowed(string) bool           { return true }
-func (c *client) IDTokenUserinfoClaimsAssertion() bool { return false }
+func (c *client) IDTokenUserinfoClaimsAssertion() bool { return true }
 func (c *client) ClockSkew() time.Duration             { return 0 }
 
 // RestrictAdditionalIdTokenScopes lets all scopes into an id token.

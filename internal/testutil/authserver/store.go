@@ -20,8 +20,9 @@ import (
 // store is the provider's storage: clients, logins under way, tokens.
 type store struct {
 	life      time.Duration
+	openID    bool
 	documents *http.Client
-	key       *rsa.PrivateKey
+	key       signingKey
 
 	mu       sync.Mutex
 	clients  map[string]*client
@@ -30,6 +31,9 @@ type store struct {
 	access   map[string]string        // id of a live access token to its family
 	refresh  map[string]*refreshToken // including used ones, to detect reuse
 	counts   map[string]int
+	users    map[string]map[string]any // claims by subject
+	disabled map[string]bool
+	forge    func(claims map[string]any) string
 }
 
 type refreshToken struct {
@@ -45,12 +49,19 @@ type grant struct {
 }
 
 func (g *grant) GetSubject() string               { return g.subject }
-func (g *grant) GetAudience() []string            { return []string{g.resource} }
+func (g *grant) GetAudience() []string            { return audience(g.resource) }
 func (g *grant) GetScopes() []string              { return g.scopes }
 func (g *grant) GetClientID() string              { return g.client }
 func (g *grant) GetAMR() []string                 { return nil }
 func (g *grant) GetAuthTime() time.Time           { return g.at }
 func (g *grant) SetCurrentScopes(scopes []string) { g.scopes = scopes }
+
+func audience(resource string) []string {
+	if resource == "" {
+		return nil
+	}
+	return []string{resource}
+}
 
 type authRequest struct {
 	grant
@@ -81,7 +92,8 @@ func newStore(tb testing.TB, opts Options) *store {
 		tb.Fatal(err)
 	}
 	s := &store{
-		life: opts.Life, documents: opts.Documents, key: key, clients: map[string]*client{}, requests: map[string]*authRequest{},
+		life: opts.Life, openID: opts.OpenID, documents: opts.Documents, key: signingKey{"k1", jose.RS256, key},
+		users: map[string]map[string]any{}, disabled: map[string]bool{}, clients: map[string]*client{}, requests: map[string]*authRequest{},
 		codes: map[string]string{}, access: map[string]string{}, refresh: map[string]*refreshToken{}, counts: map[string]int{},
 	}
 	for _, c := range opts.Clients {
@@ -151,7 +163,7 @@ func (s *store) CreateAuthRequest(ctx context.Context, ask *oidc.AuthRequest, _ 
 	if ask.CodeChallenge == "" {
 		return nil, oidc.ErrInvalidRequest().WithDescription("PKCE is required")
 	}
-	if resource == "" {
+	if resource == "" && !s.openID {
 		return nil, &oidc.Error{ErrorType: "invalid_target", Description: "the resource parameter is required"}
 	}
 	request := &authRequest{id: rand.Text(), ask: *ask, grant: grant{
@@ -283,7 +295,7 @@ func (s *store) drop(family string) {
 func (s *store) TokenRequestByRefreshToken(_ context.Context, token string) (op.RefreshTokenRequest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.refresh[token]; r != nil {
+	if r := s.refresh[token]; r != nil && !s.disabled[r.subject] {
 		g := r.grant
 		return &g, nil
 	}
@@ -368,35 +380,15 @@ func (s *store) ClientCredentialsTokenRequest(ctx context.Context, id string, sc
 }
 
 func (s *store) GetPrivateClaimsFromRequest(_ context.Context, request op.TokenRequest, _ []string) (map[string]any, error) {
-	return map[string]any{"scope": strings.Join(request.GetScopes(), " ")}, nil
+	all := s.claimsOf(request.GetSubject())
+	all["scope"] = strings.Join(request.GetScopes(), " ")
+	return all, nil
 }
-
-func (s *store) SigningKey(context.Context) (op.SigningKey, error) { return signingKey{s.key}, nil }
-func (s *store) KeySet(context.Context) ([]op.Key, error)          { return []op.Key{publicKey{s.key}}, nil }
-func (s *store) SignatureAlgorithms(context.Context) ([]jose.SignatureAlgorithm, error) {
-	return []jose.SignatureAlgorithm{jose.RS256}, nil
-}
-
-type signingKey struct{ key *rsa.PrivateKey }
-
-func (k signingKey) ID() string                                  { return "k1" }
-func (k signingKey) SignatureAlgorithm() jose.SignatureAlgorithm { return jose.RS256 }
-func (k signingKey) Key() any                                    { return k.key }
-
-type publicKey struct{ key *rsa.PrivateKey }
-
-func (k publicKey) ID() string                         { return "k1" }
-func (k publicKey) Algorithm() jose.SignatureAlgorithm { return jose.RS256 }
-func (k publicKey) Use() string                        { return "sig" }
-func (k publicKey) Key() any                           { return &k.key.PublicKey }
 
 // Required by the provider's interface, but not used in tests: users, sessions, JWT clients.
 
 func (s *store) Health(context.Context) error                           { return nil }
 func (s *store) TerminateSession(context.Context, string, string) error { return nil }
-func (s *store) SetUserinfoFromScopes(context.Context, *oidc.UserInfo, string, string, []string) error {
-	return nil
-}
 func (s *store) SetUserinfoFromToken(context.Context, *oidc.UserInfo, string, string, string) error {
 	return errNotFound
 }

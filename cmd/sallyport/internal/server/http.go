@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"sallyport/cmd/sallyport/internal/cli"
@@ -27,6 +28,8 @@ type httpListener struct {
 	listener net.Listener
 	tokens   *access.Tokens
 	sessions *access.Sessions
+	// directory has the groups of callers.
+	directory *access.Directory
 	// supervisor is the supervisor to notify, nil for none.
 	supervisor *supervisor
 }
@@ -38,7 +41,7 @@ func (a *app) openListener(ctx context.Context, addr string, settings config.HTT
 	if err != nil {
 		return nil, err
 	}
-	return &httpListener{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), supervisor: a.newSupervisor(log)}, nil
+	return &httpListener{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), directory: access.NewDirectory(), supervisor: a.newSupervisor(log)}, nil
 }
 
 // close closes the listener, if it is open.
@@ -56,6 +59,14 @@ func (d *httpListener) site(settings config.HTTP) string {
 	return cmp.Or(strings.TrimSuffix(settings.URL, "/"), httpserver.Site(d.listener))
 }
 
+// groups returns the groups of callers, nil without a listener.
+func (d *httpListener) groups() *access.Directory {
+	if d == nil {
+		return nil
+	}
+	return d.directory
+}
+
 // serve serves HTTP until ctx ends.
 func (d *httpListener) serve(ctx context.Context, s *service) error {
 	direct := s.direct(s.modeNow)
@@ -64,7 +75,7 @@ func (d *httpListener) serve(ctx context.Context, s *service) error {
 	defer tools.Close()
 	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Body: s.cfg.HTTP.Body, Logger: s.log}
 	opts := &httpserver.Options{
-		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
+		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(s.cfg.HTTP), Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
 		Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions()),
 	}
 	if s.cfg.Compat == config.CompatHTTP {
@@ -133,6 +144,11 @@ func (r rateLimitedService) Execute(ctx context.Context, p execution.Program) (e
 // dashboardOptions returns the options of the dashboard.
 func (s *service) dashboardOptions() *dashboard.Options {
 	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log, Renderers: s.gateway.Plugins}
+	if login := s.cfg.HTTP.Login; login != nil {
+		if u, err := url.Parse(login.Issuer); err == nil {
+			opts.Provider = u.Hostname()
+		}
+	}
 	if s.workflows != nil {
 		opts.Workflows = s.workflows.Engine
 	}

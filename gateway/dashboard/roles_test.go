@@ -1,0 +1,43 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sallyport/gateway/dashboard"
+	"sallyport/internal/access"
+)
+
+// TestRoles walks every page and form with each role, and compares what is refused with the table.
+func TestRoles(t *testing.T) {
+	var told []string
+	h := house{&told}
+	d := dashboard.New(h, &dashboard.Options{Workflows: flows(h), Tasks: duties(h), Connections: logins(h)})
+	least, walked := access.Operations(), map[string]bool{}
+	member := regexp.MustCompile(`\{[^}]*\}`)
+	for _, one := range d.Operations() {
+		method, path, name := one[0], member.ReplaceAllString(strings.TrimSuffix(one[1], "{$}"), "x"), one[2]
+		walked[name] = true
+		for _, role := range append(access.Roles(), "") {
+			ctx := access.Caller{Principal: "oauth:ann"}.WithRole(role).NewContext(t.Context())
+			if role == "" { // an operator without a role keeps all rights
+				ctx = access.Caller{Operator: "op"}.NewContext(t.Context())
+			}
+			r := httptest.NewRequestWithContext(ctx, method, path, http.NoBody)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			d.ServeHTTP(w, r)
+			if may := role == "" || role.Includes(least[name]); may == (w.Code == http.StatusForbidden) {
+				t.Errorf("%s as %q: %d, but the least role is %q", name, role, w.Code, least[name])
+			}
+		}
+	}
+	for name := range least {
+		if strings.HasPrefix(name, "dashboard ") && !walked[name] {
+			t.Errorf("the table has %q, which is no page", name)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/zitadel/oidc/v3/pkg/client/rp"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"golang.org/x/oauth2"
+
+	"sallyport/internal/access"
+	"sallyport/internal/expr"
+)
+
+// session is a person who signed in, with the tokens of the provider. They are in memory only.
+type session struct {
+	provider *Provider
+	nonce    string
+
+	mu                 sync.Mutex
+	subject, principal string
+	refresh            string // "" if the provider gave no refresh token
+}
+
+// adopt verifies the ID token in a token response and returns its caller. A response to the redemption of a code must have the
+// nonce; one to a refresh may lack it.
+func (s *session) adopt(ctx context.Context, at *endpoints, token *oauth2.Token, nonce string) (access.Caller, error) {
+	raw, _ := token.Extra("id_token").(string)
+	if raw == "" {
+		return access.Caller{}, errors.New("the provider gave no ID token")
+	}
+	claims, all, err := verifyID(ctx, at, s.provider.opts.Settings.Issuer, raw)
+	if err != nil {
+		return access.Caller{}, fmt.Errorf("verify ID token: %w", err)
+	}
+	switch {
+	case claims.Nonce != s.nonce && (nonce != "" || claims.Nonce != ""):
+		return access.Caller{}, errors.New("verify ID token: it has another nonce")
+	case s.subject != "" && claims.Subject != s.subject:
+		return access.Caller{}, errors.New("verify ID token: it has another subject")
+	case rp.VerifyAccessToken(token.AccessToken, claims.AccessTokenHash, claims.GetSignatureAlgorithm()) != nil:
+		return access.Caller{}, errors.New("verify ID token: it is of another access token")
+	}
+	v, err := s.provider.opts.Caller(ctx, Claims{All: all, Issued: claims.GetIssuedAt()})
+	if err != nil {
+		return access.Caller{}, err
+	}
+	if s.principal != "" && v.Principal != s.principal {
+		return access.Caller{}, errors.New("the claims name another principal now")
+	}
+	s.subject, s.principal = claims.Subject, v.Principal
+	if token.RefreshToken != "" {
+		s.refresh = token.RefreshToken
+	}
+	return v, nil
+}
+
+// verifyID returns the claims of an ID token: issued and signed by the provider, for this client, and not expired.
+func verifyID(ctx context.Context, at *endpoints, issuer, raw string) (*oidc.IDTokenClaims, map[string]any, error) {
+	verifier := rp.NewIDTokenVerifier(issuer, at.ClientID, at.keys, rp.WithSupportedSigningAlgorithms(Algorithms()...), rp.WithIssuedAtOffset(Leeway))
+	verifier.Nonce = nil // adopt checks it
+	claims, err := rp.VerifyIDToken[*oidc.IDTokenClaims](ctx, raw, verifier)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := Decode(raw)
+	return claims, all, err
+}
+
+// Decode returns the claims of a token, which the caller has verified.
+func Decode(raw string) (map[string]any, error) {
+	payload, err := oidc.ParseToken(raw, &struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	value, err := expr.Decode(payload)
+	all, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return nil, errors.Join(errors.New("the claims are no object"), err)
+	}
+	return all, nil
+}
+
+// renew reads the claims again. The error is [access.ErrEnded] if the session must end; after others it may be tried again.
+func (s *session) renew(ctx context.Context) (access.Caller, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refresh == "" {
+		return access.Caller{}, fmt.Errorf("%w: the provider gave no refresh token", access.ErrEnded)
+	}
+	at, err := s.provider.endpoints(ctx)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	token, err := at.TokenSource(s.provider.context(ctx), &oauth2.Token{RefreshToken: s.refresh}).Token()
+	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok && answer.Response.StatusCode < 500 && answer.Response.StatusCode != http.StatusTooManyRequests {
+		return access.Caller{}, fmt.Errorf("%w: %w", access.ErrEnded, tokenError(err))
+	}
+	if err != nil {
+		return access.Caller{}, tokenError(err)
+	}
+	v, err := s.adopt(ctx, at, token, "")
+	if err != nil {
+		return access.Caller{}, fmt.Errorf("%w: %w", access.ErrEnded, err)
+	}
+	return v, nil
+}
+
+// end revokes the refresh token, if the provider can.
+func (s *session) end(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, err := s.provider.endpoints(ctx)
+	if err != nil || s.refresh == "" || at.revocation == "" {
+		return
+	}
+	form := url.Values{"token": {s.refresh}, "token_type_hint": {"refresh_token"}}
+	if at.Endpoint.AuthStyle == oauth2.AuthStyleInParams {
+		form.Set("client_id", at.ClientID)
+		if at.ClientSecret != "" {
+			form.Set("client_secret", at.ClientSecret)
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.revocation, strings.NewReader(form.Encode()))
+	if err != nil {
+		return
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if at.Endpoint.AuthStyle == oauth2.AuthStyleInHeader {
+		r.SetBasicAuth(url.QueryEscape(at.ClientID), url.QueryEscape(at.ClientSecret))
+	}
+	if answer, err := s.provider.web.Do(r); err == nil {
+		_ = answer.Body.Close()
+	}
+	s.refresh = ""
+}

@@ -1,0 +1,194 @@
+// Package signin lets people sign in at an OpenID provider, by the authorization code flow with PKCE, state and nonce. Its main
+// type is [Provider]: [Provider.Begin] begins a sign-in in a browser, [Provider.Finish] verifies the ID token that it ends with, and
+// the result reads the claims again as long as the session lasts.
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	discovery "github.com/zitadel/oidc/v3/pkg/client"
+	"github.com/zitadel/oidc/v3/pkg/client/rp"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"golang.org/x/oauth2"
+
+	"sallyport/internal/access"
+	"sallyport/internal/config"
+	"sallyport/internal/sanitize"
+)
+
+// CallbackPath is the path of the redirect URI.
+const CallbackPath = "/login/callback"
+
+// Leeway is the accepted clock difference to the provider.
+const Leeway = 10 * time.Second
+
+// Algorithms returns the accepted signature algorithms: no symmetric ones, and not "none".
+func Algorithms() []string {
+	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+}
+
+// Claims are the claims of a verified token.
+type Claims struct {
+	// All are the claims, decoded by [sallyport/internal/expr.Decode].
+	All map[string]any
+	// Scopes are those of an access token.
+	Scopes []string
+	// Issued is when the token was issued; zero if unknown. Expires is when it expires; zero for an ID token.
+	Issued, Expires time.Time
+}
+
+// Options configure a [Provider].
+type Options struct {
+	Settings config.Login
+	// Site is the address of the gateway's pages, without a path.
+	Site string
+	// Caller returns the caller with verified claims.
+	Caller func(ctx context.Context, claims Claims) (access.Caller, error)
+}
+
+// Provider is an OpenID provider. It is safe for concurrent use.
+type Provider struct {
+	opts Options
+	web  *http.Client
+	seal sealer
+
+	mu    sync.Mutex
+	found *endpoints // nil until its metadata has been read
+}
+
+// endpoints is the provider's metadata.
+type endpoints struct {
+	oauth2.Config
+	keys       oidc.KeySet
+	revocation string
+}
+
+// New returns a provider. Its metadata is read when it is needed first, so that the gateway starts even if the provider is down.
+func New(opts Options) (*Provider, error) {
+	seal, err := newSealer()
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{opts: opts, seal: seal, web: newClient()}, nil
+}
+
+// Site returns the address of the pages whose callback is registered at the provider.
+func (p *Provider) Site() string { return p.opts.Site }
+
+// Begin begins a sign-in. It returns the page of the provider, and a value that the browser must have in [Provider.Finish].
+func (p *Provider) Begin(ctx context.Context, next string) (page, kept string, err error) {
+	at, err := p.endpoints(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	a := attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: next, Ends: time.Now().Add(attemptLife)}
+	if kept, err = p.seal.seal(a); err != nil {
+		return "", "", err
+	}
+	return at.AuthCodeURL(a.State, oauth2.S256ChallengeOption(a.Verifier), oauth2.SetAuthURLParam("nonce", a.Nonce)), kept, nil
+}
+
+// ErrForeign reports a callback for a sign-in that this browser has not begun, or that has expired.
+var ErrForeign = errors.New("this sign-in was not begun in this browser, or took longer than 10 minutes")
+
+// RefusedError is the error that the provider sent in place of a code.
+type RefusedError struct{ Code string }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return "the provider refused the sign-in: " + e.Code }
+
+// Finish ends a sign-in with the parameters of the redirect and the value of [Provider.Begin]. It returns the caller, the
+// renewal of its session, and next.
+func (p *Provider) Finish(ctx context.Context, kept string, got url.Values) (v access.Caller, renewal *access.Renewal, next string, err error) {
+	a, ok := p.seal.open(kept)
+	if !ok || subtle.ConstantTimeCompare([]byte(a.State), []byte(got.Get("state"))) != 1 {
+		return v, nil, "", ErrForeign
+	}
+	at, err := p.endpoints(ctx)
+	if err != nil {
+		return v, nil, "", err
+	}
+	if iss := got.Get("iss"); iss != "" && iss != p.opts.Settings.Issuer {
+		return v, nil, "", errors.New("the redirect is of another issuer")
+	}
+	if code := got.Get("error"); code != "" {
+		return v, nil, "", &RefusedError{sanitize.Line(code, 60)}
+	}
+	token, err := at.Exchange(p.context(ctx), got.Get("code"), oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return v, nil, "", fmt.Errorf("redeem code: %w", tokenError(err))
+	}
+	s := &session{provider: p, nonce: a.Nonce}
+	if v, err = s.adopt(ctx, at, token, a.Nonce); err != nil {
+		return v, nil, "", err
+	}
+	return v, &access.Renewal{Every: p.opts.Settings.Refresh, Renew: s.renew, End: s.end}, a.Next, nil
+}
+
+// context returns ctx with the HTTP client for the provider.
+func (p *Provider) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, p.web)
+}
+
+// endpoints returns the provider's metadata.
+func (p *Provider) endpoints(ctx context.Context) (*endpoints, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil {
+		return p.found, nil
+	}
+	known, err := discovery.Discover(ctx, p.opts.Settings.Issuer, p.web)
+	if err != nil {
+		return nil, fmt.Errorf("read metadata of the provider: %w", err)
+	}
+	for name, address := range map[string]string{"authorization_endpoint": known.AuthorizationEndpoint, "token_endpoint": known.TokenEndpoint, "jwks_uri": known.JwksURI} {
+		if !config.IsSecureURL(address) {
+			return nil, fmt.Errorf("read metadata of the provider: its %s is no https:// URL", name)
+		}
+	}
+	s := p.opts.Settings
+	at := &endpoints{keys: rp.NewRemoteKeySet(p.web, known.JwksURI), Config: oauth2.Config{
+		ClientID: s.ClientID, ClientSecret: string(s.ClientSecret), Scopes: s.Scopes, RedirectURL: p.opts.Site + CallbackPath,
+		Endpoint: oauth2.Endpoint{AuthURL: known.AuthorizationEndpoint, TokenURL: known.TokenEndpoint, AuthStyle: authStyle(s, known)},
+	}}
+	if config.IsSecureURL(known.RevocationEndpoint) {
+		at.revocation = known.RevocationEndpoint
+	}
+	p.found = at
+	return at, nil
+}
+
+// authStyle returns how the client authenticates: in the header, unless the provider takes only the body.
+func authStyle(s config.Login, known *oidc.DiscoveryConfiguration) oauth2.AuthStyle {
+	if s.ClientSecret == "" {
+		return oauth2.AuthStyleInParams
+	}
+	post := false
+	for _, method := range known.TokenEndpointAuthMethodsSupported {
+		if method == oidc.AuthMethodBasic {
+			return oauth2.AuthStyleInHeader
+		}
+		post = post || method == oidc.AuthMethodPost
+	}
+	if post {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
+}
+
+// tokenError returns an error of the token endpoint without the response, which may have secrets.
+func tokenError(err error) error {
+	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return fmt.Errorf("the provider answered %d %s", answer.Response.StatusCode, sanitize.Line(strings.TrimSpace(answer.ErrorCode), 60))
+	}
+	return err
+}
