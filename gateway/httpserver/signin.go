@@ -54,7 +54,7 @@ func (e *authenticator) person(ctx context.Context, claims signin.Claims) (acces
 	return v, err
 }
 
-// startSignIn sends the browser to the provider. It must be at the address whose callback is registered there.
+// startSignIn sends the browser to the provider. It must be at the site, as the callback of the site is registered there.
 func (f *Server) startSignIn(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	next := nextPage(r.URL.Query().Get("next"))
@@ -102,7 +102,7 @@ func (f *Server) signInCallback(w http.ResponseWriter, r *http.Request) {
 	_ = callbackPage.Execute(w, finishPath+"?"+r.URL.Query().Encode())
 }
 
-// finishSignIn opens the session of a person who has signed in.
+// finishSignIn opens the session after a sign-in.
 func (f *Server) finishSignIn(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	kept := ""

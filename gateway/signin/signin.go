@@ -81,7 +81,7 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{opts: opts, seal: seal, web: newClient()}, nil
 }
 
-// Site returns the address of the pages whose callback is registered at the provider.
+// Site returns the address of the pages; its callback is registered at the provider.
 func (p *Provider) Site() string { return p.opts.Site }
 
 // Begin begins a sign-in. It returns the page of the provider, and a value that the browser must have in [Provider.Finish].

@@ -26,7 +26,7 @@ type Expressions struct {
 	Roles Roles
 }
 
-// Roles are conditions in CEL over claims and groups. The highest role whose condition is true counts; a caller without a role is
+// Roles are conditions in CEL over claims and groups. The highest role with a true condition counts; a caller without a role is
 // refused.
 type Roles struct {
 	// Viewer sees tools and its own executions, and changes nothing.

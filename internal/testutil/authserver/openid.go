@@ -62,7 +62,7 @@ func (s *Server) Sign(tb testing.TB, claims map[string]any) string {
 	return sign(tb, key.alg, key.key, key.id, claims)
 }
 
-// SignHMAC returns a token with these claims whose HMAC has the server's public key as its secret.
+// SignHMAC returns a token with these claims and an HMAC that has the server's public key as its secret.
 func (s *Server) SignHMAC(tb testing.TB, claims map[string]any) string {
 	tb.Helper()
 	der, err := x509.MarshalPKIXPublicKey(s.store.key.key.Public())
