@@ -303,9 +303,8 @@ func (m *remote) wait(ctx, closing context.Context) error {
 }
 
 // prepare checks the servers and the version of the records, and sets the number of replicas. It repeats that until the
-// servers answer, and calls tried after the first attempt.
+// servers answer, and calls tried if the first attempt finds none.
 func (m *remote) prepare(ctx context.Context, s *Store, tried func()) error {
-	defer tried()
 	for {
 		err := m.prepareOnce(ctx, s)
 		if err == nil || ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
