@@ -152,7 +152,7 @@ func missingBefore(t *testing.T, data string, executions, approvals []string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = in.Close() }()
-	missing, err := history.FindMissing(t.Context(), data, in)
+	missing, err := history.FindMissing(t.Context(), data, 30*24*time.Hour, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,7 @@ func (d *Dashboard) executions(r *request) (any, error) {
 	query := r.URL.Query()
 	f := history.Filter{
 		ID: strings.TrimSpace(query.Get("id")), Language: query.Get("language"), Status: history.Status(query.Get("status")), Principal: query.Get("principal"),
+		Text:   strings.TrimSpace(query.Get("text")),
 		Offset: r.number("offset"), Limit: pageSize,
 	}
 	page, err := d.service.Executions(r.Context(), f)

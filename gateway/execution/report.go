@@ -97,6 +97,14 @@ func valueText(v bridge.Value, marked bool) string {
 	return text
 }
 
+// ValueText returns the value as text: a text value without quotes, "" for none.
+func (e Result) ValueText() string {
+	if e.Value == nil {
+		return ""
+	}
+	return Visible(valueString(*e.Value))
+}
+
 // valueString returns a string value unquoted, and other values as the guest formatted them.
 func valueString(v bridge.Value) string {
 	var s string

@@ -19,9 +19,13 @@ type Status = sandbox.Status
 
 // Brief is the summary of an execution in a list.
 type Brief struct {
-	ID        string         `json:"id"`
-	Principal string         `json:"principal,omitempty"`
-	Language  string         `json:"language"`
+	ID        string `json:"id"`
+	Principal string `json:"principal,omitempty"`
+	Language  string `json:"language"`
+	// Client, Title and Error are as in [Record].
+	Client    string         `json:"client,omitempty"`
+	Title     string         `json:"title,omitempty"`
+	Error     string         `json:"error,omitempty"`
 	Workspace string         `json:"workspace,omitempty"`
 	Status    sandbox.Status `json:"status"`
 	Started   time.Time      `json:"started"`
@@ -40,6 +44,8 @@ type Filter struct {
 	// ID is a part of the id; Status, Language and Principal are as in the record. "" is any.
 	ID, Language, Principal string
 	Status                  Status
+	// Text is a part of the title, program, output, error, client or tools of a record, in any case; "" is any.
+	Text string
 	// Since is the earliest start; the zero time is all.
 	Since time.Time
 	// After is the id of the last execution of the previous page; "" starts at the newest. An unknown id selects nothing.
@@ -68,9 +74,13 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultBriefs
 	}
+	found, err := h.withText(ctx, f.Text)
+	if err != nil {
+		return Page{}, err
+	}
 	for _, b := range slices.Backward(all) {
 		principals[b.Principal] = true
-		if !f.matches(b) {
+		if !f.matches(b) || f.Text != "" && !found[b.ID] {
 			continue
 		}
 		if page.Total++; f.After == "" && page.Total > f.Offset && len(page.Executions) < f.Limit {
@@ -85,6 +95,33 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	}
 	slices.Sort(page.Principals)
 	return page, nil
+}
+
+// withText returns the ids of the caller's records with a text, or of those of all principals for an operator; nil without a text.
+// Errors are *tool.Error.
+func (h *History) withText(ctx context.Context, text string) (map[string]bool, error) {
+	if text = strings.ToLower(text); text == "" {
+		return nil, nil
+	}
+	found := map[string]bool{}
+	for r, err := range h.Records(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.Contains(strings.ToLower(r.searched()), text) {
+			found[r.ID] = true
+		}
+	}
+	return found, nil
+}
+
+// searched returns the texts in which a search looks.
+func (r Record) searched() string {
+	texts := []string{r.ID, r.Title, r.Client, r.Error, r.Code}
+	if r.Output != nil {
+		texts = append(texts, r.Output.Stdout, r.Output.Stderr, r.Output.Value)
+	}
+	return strings.Join(append(texts, toolNames(r.Calls)...), "\n")
 }
 
 // briefsOf returns all executions of the caller, or of all principals for an operator, the oldest first. Errors are *tool.Error.
@@ -127,7 +164,7 @@ func (f Filter) matches(b Brief) bool {
 
 func briefOf(r Record) Brief {
 	return Brief{
-		ID: r.ID, Principal: r.Principal, Language: r.Language, Workspace: r.Workspace, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made, Tokens: r.Tokens,
+		ID: r.ID, Principal: r.Principal, Language: r.Language, Client: r.Client, Title: r.Title, Error: r.Error, Workspace: r.Workspace, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made, Tokens: r.Tokens,
 		read: r.ReadTokens(), partly: r.Made > len(r.Calls),
 	}
 }

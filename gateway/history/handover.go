@@ -71,10 +71,10 @@ func (o *handover) files() []string {
 }
 
 // prune removes records beyond the limits of the store.
-func (o *handover) prune() {
+func (o *handover) prune(keep time.Duration) {
 	paths := o.files()
 	for i, path := range paths {
-		if len(paths)-i > maxExecutions || time.Since(modTime(path)) > executionsAge {
+		if len(paths)-i > maxExecutions || time.Since(modTime(path)) > keep {
 			_ = os.Remove(path) // another process may have moved it to the store
 		}
 	}

@@ -2,6 +2,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,13 +86,16 @@ type Options struct {
 	Resources func(ctx context.Context) []string
 }
 
+// keep is how long records are kept.
+func (o Options) keep() time.Duration { return cmp.Or(o.Settings.Load().Records.Keep, lookBack) }
+
 // Open opens the records of executions. Call Start next, and Close at the end.
 func Open(opts Options) (*History, error) {
 	in, room := opts.Records, int64(maxExecutionBytes)
 	if in == nil {
 		in, room = store.Memory(), 16<<20
 	}
-	records, err := executionsBucket(in, room)
+	records, err := executionsBucket(in, room, opts.keep())
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +173,7 @@ func (h *History) sweep() {
 		h.recoverAll()
 		h.takeOver(context.Background())
 	} else {
-		h.handover.prune()
+		h.handover.prune(h.opts.keep())
 	}
 	limits := h.opts.Settings.Load().Journal
 	journal.Sweep(h.Root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))

@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// maxExecutions is the maximum number of execution records, executionsAge their maximum age.
+	// maxExecutions is the maximum number of execution records.
 	maxExecutions = 10_000
-	executionsAge = 30 * 24 * time.Hour
+	// lookBack is how far back the audit log is read for records that are missing.
+	lookBack = 30 * 24 * time.Hour
 	// maxRecord is the maximum size of a record, in bytes.
 	maxRecord = 4 << 20
 )
 
 // executionsBucket returns the bucket of the execution records.
-func executionsBucket(in *store.Store, bytes int64) (*store.Bucket, error) {
-	return in.Bucket("executions", store.Limits{Records: maxExecutions, Age: executionsAge, Bytes: bytes, Record: maxRecord})
+func executionsBucket(in *store.Store, bytes int64, keep time.Duration) (*store.Bucket, error) {
+	return in.Bucket("executions", store.Limits{Records: maxExecutions, Age: keep, Bytes: bytes, Record: maxRecord})
 }
 
 // Missing lists events of the audit log that have no record.
@@ -30,9 +31,9 @@ type Missing struct {
 	Executions, Approvals []audit.Event
 }
 
-// FindMissing compares the records with the audit log in a data directory.
-func FindMissing(ctx context.Context, dataDir string, records *store.Store) (Missing, error) {
-	executions, err := executionsBucket(records, maxExecutionBytes)
+// FindMissing compares the records, which are kept for some time, with the audit log in a data directory.
+func FindMissing(ctx context.Context, dataDir string, keep time.Duration, records *store.Store) (Missing, error) {
+	executions, err := executionsBucket(records, maxExecutionBytes, keep)
 	if err != nil {
 		return Missing{}, err
 	}
@@ -40,11 +41,11 @@ func FindMissing(ctx context.Context, dataDir string, records *store.Store) (Mis
 	if err != nil {
 		return Missing{}, err
 	}
-	return findMissing(ctx, audit.Dir(dataDir), executions, approval.NewStore(approvals, nil))
+	return findMissing(ctx, audit.Dir(dataDir), keep, executions, approval.NewStore(approvals, nil))
 }
 
-func findMissing(ctx context.Context, auditDir string, executions *store.Bucket, book *approval.Store) (m Missing, err error) {
-	expected, err := audit.Expect(ctx, auditDir, time.Now().Add(-executionsAge), maxExecutions)
+func findMissing(ctx context.Context, auditDir string, keep time.Duration, executions *store.Bucket, book *approval.Store) (m Missing, err error) {
+	expected, err := audit.Expect(ctx, auditDir, time.Now().Add(-min(keep, lookBack)), maxExecutions)
 	if err != nil {
 		return m, err
 	}

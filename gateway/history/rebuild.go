@@ -66,7 +66,7 @@ func (b *rebuilder) rebuild(ctx context.Context, places map[string]bool, lost ma
 		}
 	}
 	if b.audit != "" {
-		missing, err := findMissing(ctx, b.audit, b.recorder.records, b.book)
+		missing, err := findMissing(ctx, b.audit, b.recorder.opts.keep(), b.recorder.records, b.book)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (b *rebuilder) findLost(ctx context.Context) (places map[string]bool, lost 
 	all, err := b.damaged(ctx)
 	places, lost = map[string]bool{}, map[string]string{}
 	for _, d := range all {
-		if d.Restored || d.Whole || time.Since(d.Found) > executionsAge {
+		if d.Restored || d.Whole || time.Since(d.Found) > lookBack {
 			continue
 		}
 		places[d.Place] = true

@@ -17,7 +17,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// Record is the record of an execution: the program and its outcome, without its output.
+// Record is the record of an execution: the program and its outcome.
 type Record struct {
 	ID string `json:"id"`
 	// Principal ran it, "" without authentication; Session is the client's session, see [tool.Session].
@@ -29,6 +29,10 @@ type Record struct {
 	Workspace   string `json:"workspace,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	Language    string `json:"language"`
+	// Client is the name and version of the client.
+	Client string `json:"client,omitempty"`
+	// Title is a line that describes the program, see [execution.Title].
+	Title string `json:"title,omitempty"`
 	// Resumes is the execution that it resumed, "" for none.
 	Resumes string `json:"resumes,omitempty"`
 	// Code is the program as it was given, at most 1 MiB.
@@ -36,6 +40,10 @@ type Record struct {
 	Status   sandbox.Status `json:"status"`
 	Started  time.Time      `json:"started"`
 	Duration time.Duration  `json:"duration"`
+	// Error is a line on why it did not succeed, "" if it did.
+	Error string `json:"error,omitempty"`
+	// Output is the output that is kept, nil for none.
+	Output *Output `json:"output,omitempty"`
 	// Calls are the first 1,000 tool calls, in order of their start; Made is the number of all.
 	Calls []toolcall.RecordedCall `json:"calls,omitempty"`
 	Made  int                     `json:"made,omitempty"`
@@ -126,7 +134,9 @@ func (h *History) Add(ctx context.Context, program execution.Program, e *executi
 	if e.Value != nil {
 		r.Value = e.Value.Size
 	}
+	r.Client, r.Error, r.Output = tool.Client(ctx), errorLine(*e), outputOf(*e, int(h.opts.Settings.Load().Records.Output))
 	r.Calls, r.Made = running.Calls.All()
+	r.Title = execution.Title(program.Code, toolNames(r.Calls))
 	_, results := running.Calls.Sums()
 	r.TokensRead = int(h.opts.Meter.Estimate(results))
 	r.Read = read

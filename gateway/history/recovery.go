@@ -84,6 +84,7 @@ func interruptedRecord(c *journal.Contents, p Program, last time.Time) Record {
 			r.Calls = append(r.Calls, toolcall.RecordedCall{Tool: req.Tool, Digest: req.Definition, Arguments: req.Arguments, Outcome: outcomeOf(req)})
 		}
 	}
+	r.Title, r.Error = execution.Title(p.Code, toolNames(r.Calls)), "the gateway ended before the program did"
 	return r
 }
 

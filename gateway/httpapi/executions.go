@@ -24,8 +24,13 @@ type ExecutionSummary struct {
 	// Principal is the caller that ran it, "" without authentication.
 	Principal string `json:"principal,omitempty"`
 	Language  string `json:"language"`
+	// Client is the name and version of the client, Title a line that describes the program.
+	Client string `json:"client,omitempty"`
+	Title  string `json:"title,omitempty"`
 	// Status is how it ended: ok, failed, held, timeout and so on.
-	Status  string    `json:"status"`
+	Status string `json:"status"`
+	// Error is a line on why it did not succeed.
+	Error   string    `json:"error,omitempty"`
 	Started time.Time `json:"started"`
 	// DurationMS is in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
@@ -38,7 +43,7 @@ func (a *api) executions(r *http.Request) (ExecutionList, error) {
 	query := queryOf(r)
 	most := query.number("limit")
 	page, err := a.service.Executions(r.Context(), history.Filter{
-		Status: history.Status(query.text("status")), Language: query.text("language"), Principal: query.text("principal"), Since: query.time("since"), After: query.text("cursor"), Limit: most + 1,
+		Status: history.Status(query.text("status")), Language: query.text("language"), Principal: query.text("principal"), Text: query.text("text"), Since: query.time("since"), After: query.text("cursor"), Limit: most + 1,
 	})
 	list := ExecutionList{Executions: []ExecutionSummary{}}
 	for _, e := range page.Executions {
@@ -46,7 +51,7 @@ func (a *api) executions(r *http.Request) (ExecutionList, error) {
 			list.Next = list.Executions[most-1].ID
 			break
 		}
-		list.Executions = append(list.Executions, ExecutionSummary{ID: e.ID, Principal: e.Principal, Language: e.Language, Status: string(e.Status), Started: e.Started,
+		list.Executions = append(list.Executions, ExecutionSummary{ID: e.ID, Principal: e.Principal, Language: e.Language, Client: e.Client, Title: e.Title, Status: string(e.Status), Error: e.Error, Started: e.Started,
 			DurationMS: e.Duration.Milliseconds(), Calls: e.Made, Tokens: e.Tokens})
 	}
 	return list, err

@@ -72,6 +72,7 @@ func (a *api) routes() []route {
 		get("/tools/info/{upstream}/{tool}", "all about one tool", a.toolInfo).withName("get_tool"),
 		get("/executions", "the last executions, the newest first", a.executions).withName("list_executions").
 			withParams(word("status", "only with this status: ok, failed, held, timeout ..."), choice("language", "only programs in this", "python", "typescript"), word("principal", "only what this one ran"),
+				text("text", 200, "only with this text in the title, program, output, error, client or a tool"),
 				moment("since", "only started at or after this time"), limit(defaultExecutions, maxExecutions), word("cursor", "next of the previous page")),
 		get("/executions/{id}", "one execution with its program and its calls", a.execution).withName("get_execution"),
 		get("/executions/{id}/calls", "its calls with arguments and results, from its journal", a.calls).withName("list_execution_calls").

@@ -63,6 +63,8 @@ type Config struct {
 	Privacy Privacy
 	// Journal configures the journals, by which executions can be resumed.
 	Journal Journal
+	// Records configures the records of executions.
+	Records Records
 	// Approval sets the time limits of approvals.
 	Approval Approval
 	// Policy decides which calls are allowed, need approval or are denied; default: all are allowed, except data flows that labels restrict.
@@ -446,7 +448,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Registry: registry.URL, Mode: ModeCode, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Tasks: defaultTasks(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Store: defaultStore(), Sandbox: Sandbox{
+	return Config{Registry: registry.URL, Mode: ModeCode, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Tasks: defaultTasks(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Records: defaultRecords(), Store: defaultStore(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

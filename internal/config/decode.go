@@ -41,6 +41,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
 		{"workflows", func(at path, n *yaml.Node) { d.workflows(at, n, &c.Workflows) }},
 		{"journal", func(at path, n *yaml.Node) { d.journal(at, n, &c.Journal) }},
+		{"records", func(at path, n *yaml.Node) { d.records(at, n, &c.Records) }},
 		{"approval", func(at path, n *yaml.Node) { d.approval(at, n, &c.Approval) }},
 		{"store", func(at path, n *yaml.Node) { d.store(at, n, &c.Store) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},

@@ -74,6 +74,7 @@ func (c *Config) problems() []problem {
 	all = append(all, c.pluginProblems(path{"plugins"})...)
 	all = append(all, c.Privacy.problems(path{"privacy"})...)
 	all = append(all, c.Journal.problems(path{"journal"})...)
+	all = append(all, c.Records.problems(path{"records"})...)
 	all = append(all, c.Approval.problems(path{"approval"})...)
 	all = append(all, c.Workflows.problems(path{"workflows"})...)
 	all = append(all, c.policyProblems(path{"policy"})...)

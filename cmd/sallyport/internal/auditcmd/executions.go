@@ -24,6 +24,7 @@ import (
 func ExecutionsCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
 	var limit int
+	var text string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "executions [COMMAND] [flags]",
@@ -31,32 +32,34 @@ func ExecutionsCommand(shared *cli.App) *cobra.Command {
 		Long: `Executions lists the programs that ran last, of all clients, the newest first: those
 of the gateways that run on the data directory, and the stored ones, also those of
 "sallyport exec" and of gateways that have ended.`,
-		Example: "  sallyport executions\n  sallyport executions show e-2f6qdmnhx3k4c",
+		Example: "  sallyport executions\n  sallyport executions --text invoice\n  sallyport executions show e-2f6qdmnhx3k4c",
 		Args:    cli.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 || limit > 1000 {
 				return cli.Misuse(cmd, "--limit must be 1 to 1000")
 			}
-			return a.executions(cmd.Context(), limit, asJSON)
+			return a.executions(cmd.Context(), limit, text, asJSON)
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "show `N` of them, at most 1000")
+	cmd.Flags().StringVar(&text, "text", "", "only those with `WORDS` in the title, program, output, error, client\nor a tool")
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, cli.OneObject)
 	list := &cobra.Command{Use: "list [flags]", Short: "list the programs that ran last, as executions alone does", Args: cli.NoArguments, RunE: cmd.RunE}
 	list.Flags().IntVar(&limit, "limit", 20, cmd.Flag("limit").Usage)
+	list.Flags().StringVar(&text, "text", "", cmd.Flag("text").Usage)
 	cmd.AddCommand(list, &cobra.Command{
 		Use:   "show [flags] ID",
-		Short: "show one execution: its program and its calls",
+		Short: "show one execution: its program, its calls and its output",
 		Args:  cli.OneID,
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.showExecution(cmd.Context(), args[0], asJSON) },
 	})
 	return cmd
 }
 
-func (a *app) executions(ctx context.Context, limit int, asJSON bool) error {
+func (a *app) executions(ctx context.Context, limit int, text string, asJSON bool) error {
 	list := httpapi.ExecutionList{Executions: []httpapi.ExecutionSummary{}}
 	err := a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		return cli.GetFromAll(ctx, c, fmt.Sprint("/executions?limit=", limit), func(more httpapi.ExecutionList) {
+		return cli.GetFromAll(ctx, c, fmt.Sprintf("/executions?limit=%d&text=%s", limit, url.QueryEscape(text)), func(more httpapi.ExecutionList) {
 			list.Executions = append(list.Executions, more.Executions...)
 		})
 	})
@@ -72,15 +75,23 @@ func (a *app) executions(ctx context.Context, limit int, asJSON bool) error {
 		return a.PrintJSON(list)
 	}
 	if len(list.Executions) == 0 {
+		if text != "" {
+			a.Say("no program has run with " + cli.Cell(text, 60))
+			return nil
+		}
 		a.Say("no program has run yet")
 		return nil
 	}
+	return a.printExecutions(list.Executions)
+}
+
+func (a *app) printExecutions(list []httpapi.ExecutionSummary) error {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tAGE\tWHO\tLANGUAGE\tSTATUS\tTOOK\tCALLS")
-	for _, e := range list.Executions {
+	fmt.Fprintln(table, "ID\tAGE\tWHO\tLANGUAGE\tSTATUS\tTOOK\tCALLS\tTITLE")
+	for _, e := range list {
 		took := time.Duration(e.DurationMS) * time.Millisecond
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", cli.Cell(e.ID, 40), cli.Age(e.Started), cli.Cell(e.Principal, 30), cli.Cell(e.Language, 20), cli.Cell(e.Status, 20), took, e.Calls)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", cli.Cell(e.ID, 40), cli.Age(e.Started), cli.Cell(e.Principal, 30), cli.Cell(e.Language, 20), cli.Cell(e.Status, 20), took, e.Calls, cli.Cell(e.Title, 60))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -117,10 +128,35 @@ func (a *app) showExecution(ctx context.Context, id string, asJSON bool) error {
 		return a.PrintJSON(r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", r.ID, r.Language, r.Status, cli.Cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
+	b.WriteString(heading(r))
 	for _, call := range r.Calls {
 		fmt.Fprintf(&b, "  %s  %s  %s\n", call.Tool, call.Outcome, call.Duration.Round(time.Millisecond))
 	}
 	fmt.Fprintf(&b, "\n%s\n", strings.TrimRight(r.Code, "\n"))
+	if o := r.Output; o != nil {
+		for _, part := range []struct{ name, text string }{{"stdout", o.Stdout}, {"stderr", o.Stderr}, {"value", o.Value}} {
+			if part.text != "" {
+				fmt.Fprintf(&b, "\n%s:\n%s\n", part.name, part.text)
+			}
+		}
+		if o.Cut {
+			b.WriteString("\nthe rest of the output is not kept\n")
+		}
+	}
 	return a.Print(b.String())
+}
+
+// heading returns the first lines about an execution.
+func heading(r history.Record) string {
+	text := fmt.Sprintf("%s  %s  %s  by %s  %s", cli.Cell(r.ID, 40), cli.Cell(r.Language, 20), cli.Cell(string(r.Status), 20), cli.Cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
+	if r.Client != "" {
+		text += "  with " + cli.Cell(r.Client, 100)
+	}
+	if r.Title != "" {
+		text += "\n" + cli.Cell(r.Title, 120)
+	}
+	if r.Error != "" {
+		text += "\nerror: " + cli.Cell(r.Error, 300)
+	}
+	return text + "\n"
 }

@@ -53,7 +53,7 @@ func (a *app) explain(ctx context.Context, id string, asJSON bool) error {
 // explanation returns the calls of an execution with their decisions, and the origins of its labels.
 func explanation(r history.Record) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", cli.Cell(r.ID, 40), cli.Cell(r.Language, 20), cli.Cell(string(r.Status), 20), cli.Cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
+	b.WriteString(heading(r))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for i, c := range r.Calls {
 		fmt.Fprintf(table, "%3d\t%s\t%s\t%s\t%s%s\n", i+1, cli.Cell(c.Tool.String(), 80), decision(c), cli.Cell(c.Rule, 60), cli.Cell(c.Outcome, 20), labelsNote(c.Labels))

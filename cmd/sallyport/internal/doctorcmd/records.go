@@ -14,6 +14,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/audit"
+	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/sandbox"
@@ -23,7 +24,7 @@ import (
 const recordDelay = 5 * time.Second
 
 // checkRecords finds damaged records, and records of the audit log that are missing in the store.
-func (a *app) checkRecords(ctx context.Context) []finding {
+func (a *app) checkRecords(ctx context.Context, cfg *config.Config) []finding {
 	dir := filepath.Join(a.DataDir(), cli.RecordsFolder)
 	if _, err := os.Stat(dir); a.DataDir() == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -40,7 +41,7 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 	if fresh { // a copy is not meaningful before the repair
 		return found
 	}
-	missing, err := a.missingRecords(ctx)
+	missing, err := a.missingRecords(ctx, cfg.Records.Keep)
 	if err != nil {
 		return append(found, recordsProblem(err))
 	}
@@ -86,11 +87,11 @@ func summarizeList(list []string) string {
 }
 
 // missingRecords compares the records with the audit log, and workflow runs with their list.
-func (a *app) missingRecords(ctx context.Context) (finding, error) {
-	missing, names, err := a.compareRecords(ctx)
+func (a *app) missingRecords(ctx context.Context, keep time.Duration) (finding, error) {
+	missing, names, err := a.compareRecords(ctx, keep)
 	if err == nil && anyRecent(missing) { // they may not have reached the store yet
 		time.Sleep(recordDelay)
-		_, names, err = a.compareRecords(ctx)
+		_, names, err = a.compareRecords(ctx, keep)
 	}
 	check := sandbox.Check{Name: "records", OK: true, Detail: "all records of the audit log are present"}
 	if len(names) > 0 {
@@ -112,13 +113,13 @@ func anyRecent(m history.Missing) bool {
 }
 
 // compareRecords returns the records that are missing in a copy of the store, and their names.
-func (a *app) compareRecords(ctx context.Context) (missing history.Missing, names []string, err error) {
+func (a *app) compareRecords(ctx context.Context, keep time.Duration) (missing history.Missing, names []string, err error) {
 	records, done, err := a.CopyRecords(ctx)
 	defer func() { err = errors.Join(err, done()) }()
 	if records == nil || err != nil {
 		return missing, nil, err
 	}
-	if missing, err = history.FindMissing(ctx, a.DataDir(), records); err != nil {
+	if missing, err = history.FindMissing(ctx, a.DataDir(), keep, records); err != nil {
 		return missing, nil, err
 	}
 	runs, err := runlog.Open(records)

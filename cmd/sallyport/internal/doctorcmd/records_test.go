@@ -29,7 +29,7 @@ func TestDoctorRecords(t *testing.T) {
 	id := failedExecution(t, data)
 	want := func(verdict, text string) {
 		t.Helper()
-		found := a.checkRecords(t.Context())
+		found := a.checkRecords(t.Context(), &config.Config{Records: config.Records{Keep: 30 * 24 * time.Hour}})
 		for _, f := range found {
 			if line := f.String(); strings.HasPrefix(line, verdict) && strings.Contains(line, text) {
 				return
