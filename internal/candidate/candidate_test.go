@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/presets"
 	"sallyport/internal/registry"
+	"sallyport/internal/settingsfile"
 )
 
 // entryOf returns the entry of a registry with the content of a server.
@@ -31,9 +32,9 @@ func optionsOf(values candidate.Values) candidate.EntryOptions {
 }
 
 // written returns an entry as it is in the file, which must load.
-func written(t testing.TB, e config.Entry) string {
+func written(t testing.TB, e settingsfile.Entry) string {
 	t.Helper()
-	f := &config.File{Path: "upstreams.yaml"}
+	f := &settingsfile.File{Path: "upstreams.yaml"}
 	if err := f.Add(e); err != nil {
 		t.Fatalf("it does not load: %v", err)
 	}
@@ -134,7 +135,7 @@ func TestNoReferences(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &config.File{Path: "upstreams.yaml"}
+		f := &settingsfile.File{Path: "upstreams.yaml"}
 		if err := f.Add(made.Entry); err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func FuzzOf(f *testing.F) {
 		if err != nil {
 			return
 		}
-		file := &config.File{Path: "upstreams.yaml"}
+		file := &settingsfile.File{Path: "upstreams.yaml"}
 		if file.Add(made.Entry) != nil {
 			return // the settings refuse more, such as a header that is given twice
 		}

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -38,7 +39,7 @@ type EntryOptions struct {
 
 // Made is an entry for upstreams.yaml.
 type Made struct {
-	Entry config.Entry
+	Entry settingsfile.Entry
 	// Secrets are the values of secrets, by the variables to which the entry refers. Unset are the variables of secrets without a value.
 	Secrets config.Secrets
 	Unset   []string
@@ -130,7 +131,7 @@ type maker struct {
 	Candidate
 	EntryOptions
 	made   Made
-	mounts []config.EntryMount
+	mounts []settingsfile.EntryMount
 }
 
 // escapeReferences returns a text as it is written in settings where $ begins a reference.
@@ -210,7 +211,7 @@ func (m *maker) process() {
 	if m.Bare {
 		return
 	}
-	isolate := config.EntryIsolation{Hosts: slices.Compact(slices.Sorted(slices.Values(slices.Concat(m.Needs.Hosts, m.Hosts)))), Mounts: m.mounts, Home: m.Needs.Home, Registry: cmp.Or(m.index, m.Index)}
+	isolate := settingsfile.EntryIsolation{Hosts: slices.Compact(slices.Sorted(slices.Values(slices.Concat(m.Needs.Hosts, m.Hosts)))), Mounts: m.mounts, Home: m.Needs.Home, Registry: cmp.Or(m.index, m.Index)}
 	if m.Needs.Memory != "" {
 		isolate.Limits = map[string]string{"memory": m.Needs.Memory}
 	}
@@ -257,8 +258,8 @@ func (m *maker) texts(parts []part) (all []string) {
 	return all
 }
 
-func (m *maker) pairs(list []pair) config.Values {
-	values := config.Values{}
+func (m *maker) pairs(list []pair) settingsfile.Values {
+	values := settingsfile.Values{}
 	for _, one := range list {
 		if text, ok := m.join(one.parts); ok {
 			values[one.name] = text
@@ -351,7 +352,7 @@ func (m *maker) path(in Input, value string) string {
 	if err != nil {
 		path = value
 	}
-	mount := config.EntryMount{Path: escapeReferences(path)}
+	mount := settingsfile.EntryMount{Path: escapeReferences(path)}
 	if m.Needs.Mounts[in.Name] == config.MountWritable {
 		mount.Mode = config.MountWritable
 	}
@@ -362,7 +363,7 @@ func (m *maker) path(in Input, value string) string {
 }
 
 // Command returns the command line of an entry for people, quoted as a shell would need it.
-func Command(e config.Entry) string {
+func Command(e settingsfile.Entry) string {
 	words := []string{quote(e.Command)}
 	for _, arg := range e.Args {
 		words = append(words, quote(strings.ReplaceAll(arg, "$$", "$")))

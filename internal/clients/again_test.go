@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
 	"sallyport/internal/secret"
+	"sallyport/internal/settingsfile"
 )
 
 // world is a settings file, its env file, and the settings of clients, by their names.
@@ -81,7 +82,7 @@ func (w *world) found(names []string) (found, others []clients.Found) {
 // load imports clients, all without names, as the command does.
 func (w *world) load(store bool, names ...string) []clients.Row {
 	w.t.Helper()
-	f, err := config.Open(w.settings, nil)
+	f, err := settingsfile.Open(w.settings, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func (w *world) load(store bool, names ...string) []clients.Row {
 	return rows
 }
 
-func (w *world) store(f *config.File, secrets config.Secrets) {
+func (w *world) store(f *settingsfile.File, secrets config.Secrets) {
 	w.t.Helper()
 	if w.keyring {
 		w.storeInKeyring(secrets)
@@ -144,7 +145,7 @@ var plainReference = regexp.MustCompile(`\$\{((?:keyring:)?[A-Z0-9_]+)\}`)
 // with what the env file has and without an environment.
 func (w *world) tokens() map[string]string {
 	w.t.Helper()
-	f, err := config.Open(w.settings, nil)
+	f, err := settingsfile.Open(w.settings, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

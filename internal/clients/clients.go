@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 )
 
 // System describes the system and the user of the settings: home directory and environment.
@@ -78,7 +79,7 @@ type Server struct {
 	// Label is its name in the client's settings.
 	Label string
 	// Entry is the upstream that it becomes. Its name is valid, but may clash with another.
-	Entry config.Entry
+	Entry settingsfile.Entry
 	// Secrets are the values that were replaced in Entry, by the variables that replace them.
 	Secrets config.Secrets
 	// Notes are lines about what was changed or not imported. They have no values.
@@ -92,7 +93,7 @@ type Server struct {
 	client string
 	getenv func(string) (string, bool)
 	// entry and notes have marks in place of the names of variables.
-	entry     config.Entry
+	entry     settingsfile.Entry
 	notes     []string
 	variables []variable
 }
@@ -108,7 +109,7 @@ type Self struct {
 const OurName = "sallyport"
 
 // isSelf reports whether an entry starts sallyport, directly or through another program.
-func isSelf(e config.Entry) bool {
+func isSelf(e settingsfile.Entry) bool {
 	if isSallyport(e.Command) {
 		return true
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"sallyport/internal/clients"
-	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/testutil/golden"
 )
 
@@ -64,7 +64,7 @@ func TestImport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := config.Open(filepath.Join(t.TempDir(), "upstreams.yaml"), nil)
+			f, err := settingsfile.Open(filepath.Join(t.TempDir(), "upstreams.yaml"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 )
 
 // serverParser converts one server of a client's settings.
@@ -93,11 +93,11 @@ func isPart(kind string) bool {
 	return slices.Contains([]string{"builtin", "platform", "frontend", "inline_python", "extension"}, kind)
 }
 
-func (r *serverParser) stdio(e *config.Entry) {
+func (r *serverParser) stdio(e *settingsfile.Entry) {
 	e.Command = r.text(plainText, "", r.firstText("command", "cmd"))
 	e.Args = r.args(r.list("args"))
 	e.Dir = r.cwd()
-	e.Env = config.Values{}
+	e.Env = settingsfile.Values{}
 	for _, name := range r.names("env", "envs") {
 		if value, ok := r.scalar(r.mapping("env", "envs")[name], "env "+name); ok && r.mayPass(name) {
 			e.Env[name] = r.text(envText, name, value)
@@ -113,7 +113,7 @@ func (r *serverParser) stdio(e *config.Entry) {
 }
 
 // addPassedEnv adds variables that a client passes on from its own environment or keyring.
-func (r *serverParser) addPassedEnv(env config.Values) {
+func (r *serverParser) addPassedEnv(env settingsfile.Values) {
 	for _, item := range r.items("env_keys") {
 		if name, _ := item.(string); r.mayPass(name) && nameOnly.MatchString(name) {
 			env[name] = "${" + r.read(name) + "}"
@@ -134,7 +134,7 @@ func (r *serverParser) addPassedEnv(env config.Values) {
 	}
 }
 
-func (r *serverParser) remote(e *config.Entry, kind, address string) {
+func (r *serverParser) remote(e *settingsfile.Entry, kind, address string) {
 	switch strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(kind)) {
 	case "sse":
 		e.Transport = "sse"
@@ -151,7 +151,7 @@ func (r *serverParser) remote(e *config.Entry, kind, address string) {
 	}
 	r.readLocal()
 	r.socket(e, address)
-	e.Headers = config.Values{}
+	e.Headers = settingsfile.Values{}
 	for _, name := range r.names("headers", "http_headers") {
 		if value, ok := r.scalar(r.mapping("headers", "http_headers")[name], "header "+name); ok {
 			e.Headers[name] = r.text(headerText, name, value)
@@ -196,7 +196,7 @@ func (r *serverParser) noteLocal() {
 }
 
 // socket sets URL and Socket from an address, which may name a Unix socket.
-func (r *serverParser) socket(e *config.Entry, address string) {
+func (r *serverParser) socket(e *settingsfile.Entry, address string) {
 	if socket := r.firstText("socket"); socket != "" {
 		e.Socket = r.text(plainText, "", socket)
 	}
@@ -212,7 +212,7 @@ func (r *serverParser) socket(e *config.Entry, address string) {
 	e.Socket, e.URL = r.text(plainText, "", path), r.text(urlText, "", "http://localhost/"+strings.TrimPrefix(route, "/"))
 }
 
-func (r *serverParser) oauth(e *config.Entry) {
+func (r *serverParser) oauth(e *settingsfile.Entry) {
 	fields := r.mapping("oauth", "auth")
 	if len(fields) == 0 {
 		return
@@ -227,7 +227,7 @@ func (r *serverParser) oauth(e *config.Entry) {
 		return ""
 	}
 	fields = maps.Clone(fields)
-	a := config.EntryAuth{ClientID: r.text(plainText, "", word("CLIENT_ID", "clientId", "client_id"))}
+	a := settingsfile.EntryAuth{ClientID: r.text(plainText, "", word("CLIENT_ID", "clientId", "client_id"))}
 	a.ClientSecret = r.text(authText, r.prefix+"_CLIENT_SECRET", word("CLIENT_SECRET", "clientSecret", "client_secret"))
 	for _, scope := range append(stringsOf(fields["scopes"]), r.list("scopes")...) {
 		a.Scopes = append(a.Scopes, r.text(plainText, "", scope))
@@ -271,7 +271,7 @@ func (r *serverParser) cwd() string {
 	return ""
 }
 
-func (r *serverParser) limits(e *config.Entry) {
+func (r *serverParser) limits(e *settingsfile.Entry) {
 	e.Include = globs(r.list("includeTools", "enabled_tools", "available_tools"))
 	e.Exclude = globs(r.list("excludeTools", "disabled_tools", "disabledTools"))
 	if off, ok := r.flag("disabled"); ok && off {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"sallyport/internal/clients"
-	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/testutil/golden"
 )
 
@@ -152,7 +152,7 @@ func TestInstall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := config.Open(filepath.Join(t.TempDir(), "f"), nil)
+			f, err := settingsfile.Open(filepath.Join(t.TempDir(), "f"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func checkRead(t *testing.T, c clients.Client, data []byte) {
 	if err != nil {
 		return
 	}
-	f, err := config.Open(filepath.Join(os.TempDir(), "there-is-no-such-file"), nil)
+	f, err := settingsfile.Open(filepath.Join(os.TempDir(), "there-is-no-such-file"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

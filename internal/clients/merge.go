@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -25,7 +26,7 @@ type Row struct {
 	// From is the client's title.
 	From string
 	// Entry is the added or the existing upstream; Secrets belong to it.
-	Entry   config.Entry
+	Entry   settingsfile.Entry
 	Secrets config.Secrets
 	Outcome Outcome
 	// Notes are those of the server, and one about the outcome.
@@ -54,13 +55,13 @@ type MergeOptions struct {
 }
 
 // Merge is [MergeWith] without options.
-func Merge(f *config.File, found []Found) ([]Row, error) { return MergeWith(f, found, nil) }
+func Merge(f *settingsfile.File, found []Found) ([]Row, error) { return MergeWith(f, found, nil) }
 
 // MergeWith adds the found servers to f. A server whose definition exists already, under
 // any name, is not added again. If its name is used by another definition, the name of
 // its client is appended. A server that would not load is skipped. A secret gets a
 // variable that has no other value: not in the env_file of f, and not in another server.
-func MergeWith(f *config.File, found []Found, opts *MergeOptions) ([]Row, error) {
+func MergeWith(f *settingsfile.File, found []Found, opts *MergeOptions) ([]Row, error) {
 	if opts == nil {
 		opts = &MergeOptions{}
 	}
@@ -91,15 +92,15 @@ func MergeWith(f *config.File, found []Found, opts *MergeOptions) ([]Row, error)
 
 // merger adds servers to a settings file.
 type merger struct {
-	file    *config.File
+	file    *settingsfile.File
 	naming  *naming
-	entries []config.Entry
+	entries []settingsfile.Entry
 	known   upstreams
 	// claims are the values of variables without a value that servers have, by variable and upstream.
 	claims map[string]map[string]string
 }
 
-func newMerger(f *config.File, envFile string) (*merger, error) {
+func newMerger(f *settingsfile.File, envFile string) (*merger, error) {
 	entries, err := f.Entries()
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func newMerger(f *config.File, envFile string) (*merger, error) {
 
 // upstream is an upstream, and the server that it is, with the names of its variables.
 type upstream struct {
-	entry  config.Entry
+	entry  settingsfile.Entry
 	server Server
 }
 
@@ -214,7 +215,7 @@ func renamed(s, made Server) []string {
 }
 
 // FindReplaced returns the servers that f defines.
-func FindReplaced(f *config.File, servers []Server) ([]Server, error) {
+func FindReplaced(f *settingsfile.File, servers []Server) ([]Server, error) {
 	m, err := newMerger(f, "")
 	if err != nil {
 		return nil, err
@@ -234,7 +235,7 @@ func (r *Row) skip(why string) {
 	r.Outcome, r.Secrets, r.Notes = Skipped, nil, []string{why}
 }
 
-func (r *Row) add(f *config.File, entries []config.Entry, client string) {
+func (r *Row) add(f *settingsfile.File, entries []settingsfile.Entry, client string) {
 	ids := map[string]string{}
 	for _, e := range entries {
 		ids[tool.Identifier(e.Name)] = e.Name

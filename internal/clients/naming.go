@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/config"
 	"sallyport/internal/secret"
+	"sallyport/internal/settingsfile"
 
 	"gopkg.in/yaml.v3"
 )
@@ -40,7 +41,7 @@ func newNaming() *naming {
 }
 
 // namingFor returns the naming for a settings file. Each of files is read in addition to its env_file.
-func namingFor(f *config.File, entries []config.Entry, files ...string) (*naming, error) {
+func namingFor(f *settingsfile.File, entries []settingsfile.Entry, files ...string) (*naming, error) {
 	n := newNaming()
 	for _, file := range append(files, f.EnvFile()) {
 		vars, err := readVariables(file)
@@ -223,14 +224,14 @@ func (n *naming) take(s Server) { maps.Copy(n.taken, s.Secrets) }
 
 // shaped is an upstream and the names of its variables in the order of its shape.
 type shaped struct {
-	entry config.Entry
+	entry settingsfile.Entry
 	names []string
 }
 
 // upstreams are the upstreams of a settings file by their shapes.
 type upstreams map[string][]shaped
 
-func (u upstreams) add(entries ...config.Entry) {
+func (u upstreams) add(entries ...settingsfile.Entry) {
 	for _, e := range entries {
 		at, names := shape(e)
 		u[at] = append(u[at], shaped{e, names})
@@ -240,7 +241,7 @@ func (u upstreams) add(entries ...config.Entry) {
 // match returns the upstream that a server is, and the server with the names of its
 // variables. It is sure of an upstream if all secrets are the values of its variables. If a
 // variable has no value yet, the names decide: such an upstream must be at a distance.
-func (n *naming) match(s Server, known upstreams, at int) (e config.Entry, named Server, ok bool) {
+func (n *naming) match(s Server, known upstreams, at int) (e settingsfile.Entry, named Server, ok bool) {
 	key, marks := shape(s.entry)
 	for _, sure := range []bool{true, false} {
 		for _, other := range known[key] {
@@ -253,7 +254,7 @@ func (n *naming) match(s Server, known upstreams, at int) (e config.Entry, named
 			}
 		}
 	}
-	return config.Entry{}, Server{}, false
+	return settingsfile.Entry{}, Server{}, false
 }
 
 // Distances of upstreams, see distance. No upstream is nowhere.
@@ -263,7 +264,7 @@ const (
 )
 
 // distance orders the upstreams that a server may be: the name with the client first, then the plain name.
-func distance(s Server, e config.Entry) int {
+func distance(s Server, e settingsfile.Entry) int {
 	switch name := s.entry.Name; {
 	case strings.HasPrefix(e.Name, name+"-"+s.client):
 		return 0
@@ -290,7 +291,7 @@ func (n *naming) unify(s Server, marks, names []string, sure bool) ([]string, bo
 }
 
 // unifyAuth adds the names of variables in OAuth settings, which do not decide whether a server is an upstream.
-func (n *naming) unifyAuth(s Server, e config.Entry, found []string) {
+func (n *naming) unifyAuth(s Server, e settingsfile.Entry, found []string) {
 	marks, names := authNames(s.entry), authNames(e)
 	if len(marks) != len(names) {
 		return

@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 )
 
 // variable is a variable in the entry of a server. Its final name is not known while the
@@ -111,7 +112,7 @@ func index(mark string) int {
 }
 
 // mapTexts returns a copy of an entry with f applied to each text that may have references.
-func mapTexts(e config.Entry, f func(string) string) config.Entry {
+func mapTexts(e settingsfile.Entry, f func(string) string) settingsfile.Entry {
 	all := func(texts []string) []string {
 		made := slices.Clone(texts)
 		for i, text := range made {
@@ -119,7 +120,7 @@ func mapTexts(e config.Entry, f func(string) string) config.Entry {
 		}
 		return made
 	}
-	values := func(old config.Values) config.Values {
+	values := func(old settingsfile.Values) settingsfile.Values {
 		made := maps.Clone(old)
 		for name, text := range made {
 			made[name] = f(text)
@@ -137,8 +138,8 @@ func mapTexts(e config.Entry, f func(string) string) config.Entry {
 }
 
 // shape returns an entry without the names of its variables, and the names in their
-// order. Entries for which [config.Entry.Same] holds have the same shape.
-func shape(e config.Entry) (shape string, names []string) {
+// order. Entries for which [settingsfile.Entry.Same] holds have the same shape.
+func shape(e settingsfile.Entry) (shape string, names []string) {
 	e.Description, e.Auth = "", nil
 	if e.Transport == "auto" {
 		e.Transport = ""
@@ -160,11 +161,11 @@ func shape(e config.Entry) (shape string, names []string) {
 }
 
 // authNames returns the names of the variables in the OAuth settings of an entry.
-func authNames(e config.Entry) []string {
+func authNames(e settingsfile.Entry) []string {
 	if e.Auth == nil {
 		return nil
 	}
-	_, names := shape(config.Entry{Command: e.Auth.ClientID, Dir: e.Auth.ClientSecret, Args: e.Auth.Scopes})
+	_, names := shape(settingsfile.Entry{Command: e.Auth.ClientID, Dir: e.Auth.ClientSecret, Args: e.Auth.Scopes})
 	return names
 }
 

@@ -154,3 +154,10 @@ func (r *resolver) keyring(name string) (string, *badReference) {
 	}
 	return "", &badReference{missing: "keyring:" + name, message: sanitize.Line(err.Error(), 200), fix: "use ${VARIABLE} or ${file:PATH} where there is no keyring"}
 }
+
+// Placeholder is the value of every reference without a value while a file is edited. It
+// is valid wherever a reference is allowed, except where [isPlaceholder] is asked.
+const Placeholder = "http://reference-without-value.invalid"
+
+// isPlaceholder reports whether a value is not known because the file is only edited: its length and characters say nothing.
+func isPlaceholder(value string) bool { return strings.Contains(value, Placeholder) }

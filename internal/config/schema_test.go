@@ -158,22 +158,3 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 }
-
-// TestSchemaComment keeps the comment that names a schema for editors: first in the file, whatever is edited.
-func TestSchemaComment(t *testing.T) {
-	const comment = "# yaml-language-server: $schema=upstreams.schema.json\n"
-	path := filepath.Join(t.TempDir(), "upstreams.yaml")
-	if err := os.WriteFile(path, []byte(comment+"upstreams:\n  x: {command: y}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Open(path, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.SetEnvFile("secrets.env"); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(string(f.Data), comment+"env_file: ") {
-		t.Errorf("the comment is not first:\n%s", f.Data)
-	}
-}

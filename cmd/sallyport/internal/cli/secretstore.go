@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
 	"sallyport/internal/secret"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -25,7 +26,7 @@ type SecretStore struct {
 }
 
 // Put stores secrets, each where its name says. A file of variables becomes the env_file of the settings.
-func (store SecretStore) Put(f *config.File, secrets config.Secrets) error {
+func (store SecretStore) Put(f *settingsfile.File, secrets config.Secrets) error {
 	variables, keyring := clients.SplitSecrets(secrets)
 	if store.Keyring {
 		return storeInKeyring(keyring)
@@ -50,7 +51,7 @@ func storeInKeyring(secrets config.Secrets) error {
 }
 
 // storeInFile writes the env file, and sets env_file in the settings to it.
-func storeInFile(f *config.File, envFile string, secrets config.Secrets) error {
+func storeInFile(f *settingsfile.File, envFile string, secrets config.Secrets) error {
 	file, err := filepath.Abs(envFile)
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func storeInFile(f *config.File, envFile string, secrets config.Secrets) error {
 }
 
 // Report says where the secrets are.
-func (store SecretStore) Report(f *config.File, secrets config.Secrets) (text []string) {
+func (store SecretStore) Report(f *settingsfile.File, secrets config.Secrets) (text []string) {
 	variables, keyring := clients.SplitSecrets(secrets)
 	if store.Keyring && len(keyring) > 0 {
 		text = append(text, Plural(len(keyring), "secret is", "secrets are")+" in the keyring")

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 )
 
 // ReadSettings reads the settings without resolving references: their values may not exist yet.
@@ -16,7 +17,7 @@ func (a *App) ReadSettings() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := config.Open(path, a.Env)
+	f, err := settingsfile.Open(path, a.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -24,8 +25,8 @@ func (a *App) ReadSettings() (*config.Config, error) {
 }
 
 // OpenSettings opens the settings file at path for reading its entries or editing.
-func (a *App) OpenSettings(path string) (*config.File, error) {
-	f, err := config.Open(path, a.Env)
+func (a *App) OpenSettings(path string) (*settingsfile.File, error) {
+	f, err := settingsfile.Open(path, a.Env)
 	if err != nil {
 		return nil, &ConfigError{Err: err}
 	}
@@ -33,7 +34,7 @@ func (a *App) OpenSettings(path string) (*config.File, error) {
 }
 
 // EditSettings opens the settings file that Load would read; if there is none, a new one.
-func (a *App) EditSettings() (*config.File, error) {
+func (a *App) EditSettings() (*settingsfile.File, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if errors.Is(err, fs.ErrNotExist) {
 		path, err = newSettings(a, err)
@@ -63,7 +64,7 @@ func newSettings(a *App, missing error) (string, error) {
 }
 
 // UnsetVariables returns the variables without a default that the entries name and neither the environment nor the env_file has.
-func (a *App) UnsetVariables(f *config.File, entries ...config.Entry) []string {
+func (a *App) UnsetVariables(f *settingsfile.File, entries ...settingsfile.Entry) []string {
 	var names []string
 	vars := readEnvFile(a, f)
 	for _, e := range entries {
@@ -85,7 +86,7 @@ func (a *App) UnsetVariables(f *config.File, entries ...config.Entry) []string {
 }
 
 // readEnvFile returns the variables of the env_file. If it cannot be read, it prints the error and returns none.
-func readEnvFile(a *App, f *config.File) config.Secrets {
+func readEnvFile(a *App, f *settingsfile.File) config.Secrets {
 	file := f.EnvFile()
 	if file == "" {
 		return nil

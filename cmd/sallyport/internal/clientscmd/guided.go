@@ -6,7 +6,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/clients"
-	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -29,7 +29,7 @@ func Find(shared *cli.App, names []string) (found, others []clients.Found, probl
 
 // Import adds servers to the settings, stores their secrets, and prints what was done. others are the servers that are
 // not added.
-func Import(shared *cli.App, f *config.File, found, others []clients.Found, store cli.SecretStore) error {
+func Import(shared *cli.App, f *settingsfile.File, found, others []clients.Found, store cli.SecretStore) error {
 	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: store.EnvFile, Keyring: store.Keyring, Others: others})
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}

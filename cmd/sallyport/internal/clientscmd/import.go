@@ -17,6 +17,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
@@ -128,7 +129,7 @@ func (a *app) importServers(args []string, flags importFlags) error {
 }
 
 // writeImport writes the files and prints what was done; with --dry-run it prints what would be done.
-func (a *app) writeImport(f *config.File, rows []clients.Row, flags importFlags) error {
+func (a *app) writeImport(f *settingsfile.File, rows []clients.Row, flags importFlags) error {
 	switch {
 	case flags.asJSON && flags.dryRun:
 		return a.PrintJSON(a.importResult(f, rows))
@@ -146,13 +147,13 @@ func (a *app) writeImport(f *config.File, rows []clients.Row, flags importFlags)
 
 // printAdditions prints the entries that would be added, not the whole file, which may
 // hold secrets.
-func (a *app) printAdditions(f *config.File, rows []clients.Row) error {
+func (a *app) printAdditions(f *settingsfile.File, rows []clients.Row) error {
 	if !f.Changed() {
 		a.Say("nothing would be written")
 		return nil
 	}
 	a.Say("nothing was written; this would be added to " + f.Path + ":")
-	added := &config.File{Path: f.Path}
+	added := &settingsfile.File{Path: f.Path}
 	for _, row := range rows {
 		if row.Outcome == clients.Added {
 			if err := added.Add(row.Entry); err != nil {
@@ -275,7 +276,7 @@ func otherServers(r *clients.Reader, sources []source, p clients.System) []clien
 }
 
 // finishImport writes the files and prints what was done.
-func (a *app) finishImport(f *config.File, rows []clients.Row, store cli.SecretStore) error {
+func (a *app) finishImport(f *settingsfile.File, rows []clients.Row, store cli.SecretStore) error {
 	made, err := a.saveImport(f, rows, store)
 	if err != nil {
 		return err
@@ -291,7 +292,7 @@ func (a *app) finishImport(f *config.File, rows []clients.Row, store cli.SecretS
 }
 
 // saveImport stores the secrets, and writes the settings if they have changed.
-func (a *app) saveImport(f *config.File, rows []clients.Row, store cli.SecretStore) (changed bool, err error) {
+func (a *app) saveImport(f *settingsfile.File, rows []clients.Row, store cli.SecretStore) (changed bool, err error) {
 	if err := store.Put(f, clients.SecretsOf(rows)); err != nil { // first, so that references never lack their values
 		return false, err
 	}
@@ -317,7 +318,7 @@ type serverJSON struct {
 	Notes     []string        `json:"notes"`
 }
 
-func (a *app) importResult(f *config.File, rows []clients.Row) importJSON {
+func (a *app) importResult(f *settingsfile.File, rows []clients.Row) importJSON {
 	result := importJSON{Path: f.Path, Servers: []serverJSON{}, Unset: a.UnsetVariables(f, importedEntries(rows)...)}
 	for _, row := range rows {
 		result.Servers = append(result.Servers, serverJSON{row.Name, row.From, entryTransport(row.Entry), row.Outcome, row.Notes})
@@ -325,7 +326,7 @@ func (a *app) importResult(f *config.File, rows []clients.Row) importJSON {
 	return result
 }
 
-func importedEntries(rows []clients.Row) (entries []config.Entry) {
+func importedEntries(rows []clients.Row) (entries []settingsfile.Entry) {
 	for _, row := range rows {
 		if row.Outcome != clients.Skipped {
 			entries = append(entries, row.Entry)
@@ -335,7 +336,7 @@ func importedEntries(rows []clients.Row) (entries []config.Entry) {
 }
 
 // reportVariables prints where the secrets are, and which variables still have to be set.
-func (a *app) reportVariables(f *config.File, rows []clients.Row, store cli.SecretStore) error {
+func (a *app) reportVariables(f *settingsfile.File, rows []clients.Row, store cli.SecretStore) error {
 	missing := a.UnsetVariables(f, importedEntries(rows)...)
 	secrets := clients.SecretsOf(rows)
 	lost := slices.ContainsFunc(missing, func(name string) bool { _, ok := secrets[name]; return ok })
@@ -381,7 +382,7 @@ func trimLines(text string) string {
 	return b.String()
 }
 
-func entryTransport(e config.Entry) string {
+func entryTransport(e settingsfile.Entry) string {
 	if e.Command == "" && e.URL == "" {
 		return "-"
 	}

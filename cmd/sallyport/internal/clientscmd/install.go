@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -90,7 +91,7 @@ func (a *app) install(ctx context.Context, name string, opts installFlags) error
 }
 
 // servedSettings opens the settings that the client's sallyport will serve. They must exist.
-func (a *app) servedSettings() (*config.File, error) {
+func (a *app) servedSettings() (*settingsfile.File, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if err == nil {
 		path, err = filepath.Abs(path)
@@ -113,7 +114,7 @@ type clientEdit struct {
 	blockedBy string
 }
 
-func (a *app) editClient(c clients.Client, p clients.System, file string, settings *config.File) (*clientEdit, error) {
+func (a *app) editClient(c clients.Client, p clients.System, file string, settings *settingsfile.File) (*clientEdit, error) {
 	e := &clientEdit{client: c, file: file}
 	var err error
 	if e.old, err = os.ReadFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,6 +17,7 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -158,7 +159,7 @@ func plain(r rune) rune {
 }
 
 // firstProgram runs a program that only reads.
-func (s *setup) firstProgram(ctx context.Context, g *gateway.Gateway, f *config.File, ready []catalog.Upstream) error {
+func (s *setup) firstProgram(ctx context.Context, g *gateway.Gateway, f *settingsfile.File, ready []catalog.Upstream) error {
 	code := programFor(f, ready)
 	result, err := g.Executor.Execute(ctx, execution.Program{Code: code, Language: "python"})
 	if ctx.Err() != nil {
@@ -193,10 +194,10 @@ func knownServers() []known {
 }
 
 // knownAmong returns the first of the upstreams that is known, and its module.
-func knownAmong(f *config.File, ready []catalog.Upstream) (k known, module string, ok bool) {
+func knownAmong(f *settingsfile.File, ready []catalog.Upstream) (k known, module string, ok bool) {
 	entries, _ := f.Entries() // without entries, none is known
 	for _, up := range ready {
-		at := slices.IndexFunc(entries, func(e config.Entry) bool { return e.Name == up.Name })
+		at := slices.IndexFunc(entries, func(e settingsfile.Entry) bool { return e.Name == up.Name })
 		if at < 0 {
 			continue
 		}
@@ -211,7 +212,7 @@ func knownAmong(f *config.File, ready []catalog.Upstream) (k known, module strin
 }
 
 // programFor returns a first program: that of a known server, else one that only looks at the functions.
-func programFor(f *config.File, ready []catalog.Upstream) string {
+func programFor(f *settingsfile.File, ready []catalog.Upstream) string {
 	if k, module, ok := knownAmong(f, ready); ok {
 		return strings.ReplaceAll(k.code, "NAME", module)
 	}

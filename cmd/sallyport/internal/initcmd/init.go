@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -65,7 +65,7 @@ type setup struct {
 	*app
 	flags
 	ask  *questions
-	file *config.File
+	file *settingsfile.File
 	// failed counts the steps that failed; the others were done.
 	failed int
 	// restart are the clients that have a new entry.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -128,8 +128,8 @@ func (s *setup) saveServers(chosen int) error {
 }
 
 // offerEntry returns the upstream that an offer becomes.
-func (s *setup) offerEntry(ctx context.Context, o offer) (config.Entry, error) {
-	e := config.Entry{Name: o.name, Description: o.about, Command: o.program, Args: slices.Clone(o.args)}
+func (s *setup) offerEntry(ctx context.Context, o offer) (settingsfile.Entry, error) {
+	e := settingsfile.Entry{Name: o.name, Description: o.about, Command: o.program, Args: slices.Clone(o.args)}
 	switch o.name {
 	case "filesystem":
 		folder, err := s.sharedFolder(ctx)
@@ -137,7 +137,7 @@ func (s *setup) offerEntry(ctx context.Context, o offer) (config.Entry, error) {
 		return e, err
 	case "memory":
 		if dir := s.DataDir(); dir != "" { // otherwise its notes are lost with npm's cache
-			e.Env = config.Values{"MEMORY_FILE_PATH": strings.ReplaceAll(filepath.Join(dir, "memory.jsonl"), "$", "$$")}
+			e.Env = settingsfile.Values{"MEMORY_FILE_PATH": strings.ReplaceAll(filepath.Join(dir, "memory.jsonl"), "$", "$$")}
 			return e, os.MkdirAll(dir, 0o700)
 		}
 	case "shop":

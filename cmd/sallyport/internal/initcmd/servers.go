@@ -12,8 +12,8 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/cmd/sallyport/internal/clientscmd"
 	"sallyport/internal/clients"
-	"sallyport/internal/config"
 	"sallyport/internal/secret"
+	"sallyport/internal/settingsfile"
 )
 
 // header begins new settings.
@@ -214,5 +214,5 @@ func picked(found []clients.Found, chosen []candidate) (all []clients.Found) {
 // has reports whether the settings have an upstream with a name.
 func (s *setup) has(name string) bool {
 	entries, _ := s.file.Entries() // an error shows when the entry is added
-	return slices.ContainsFunc(entries, func(e config.Entry) bool { return e.Name == name })
+	return slices.ContainsFunc(entries, func(e settingsfile.Entry) bool { return e.Name == name })
 }

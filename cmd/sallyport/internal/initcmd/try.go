@@ -17,6 +17,7 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -155,7 +156,7 @@ func noPlaces(env func(string) (string, bool)) func(string) (string, bool) {
 
 // sampleSettings returns settings in dir with all sample servers.
 func sampleSettings(dir string) (*config.Config, error) {
-	f := &config.File{Path: filepath.Join(dir, "upstreams.yaml")}
+	f := &settingsfile.File{Path: filepath.Join(dir, "upstreams.yaml")}
 	for _, s := range samples() {
 		e, err := sampleEntry(s)
 		if err != nil {
@@ -169,12 +170,12 @@ func sampleSettings(dir string) (*config.Config, error) {
 }
 
 // sampleEntry returns the upstream that a sample server is.
-func sampleEntry(s sample) (config.Entry, error) {
+func sampleEntry(s sample) (settingsfile.Entry, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return config.Entry{}, fmt.Errorf("find sallyport: %w", err)
+		return settingsfile.Entry{}, fmt.Errorf("find sallyport: %w", err)
 	}
-	return config.Entry{Name: s.name, Description: s.description, Command: strings.ReplaceAll(self, "$", "$$"), Args: []string{sampleVerb, s.name}}, nil
+	return settingsfile.Entry{Name: s.name, Description: s.description, Command: strings.ReplaceAll(self, "$", "$$"), Args: []string{sampleVerb, s.name}}, nil
 }
 
 // showSamples shows a search and a program with its result.

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/candidate"
 	"sallyport/internal/config"
 	"sallyport/internal/secret"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -108,7 +109,7 @@ Exit status: 0 if it was added or is there already, 1 if it did not start.`,
 type addition struct {
 	*adder
 	flags  addFlags
-	file   *config.File
+	file   *settingsfile.File
 	found  candidate.Candidate
 	values candidate.Values
 	made   candidate.Made
@@ -214,7 +215,7 @@ func (d *addition) given() (candidate.Values, error) {
 }
 
 // freeName returns the name, or with a number the first one that no upstream has.
-func freeName(file *config.File, name string) (string, error) {
+func freeName(file *settingsfile.File, name string) (string, error) {
 	entries, err := file.Entries()
 	if err != nil {
 		return "", err

@@ -12,15 +12,15 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/candidate"
-	"sallyport/internal/config"
 	"sallyport/internal/presets"
 	"sallyport/internal/registry"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
 // find returns the server that a word of the command line names.
-func (a *adder) find(ctx context.Context, file *config.File, server string, flags addFlags) (candidate.Candidate, error) {
+func (a *adder) find(ctx context.Context, file *settingsfile.File, server string, flags addFlags) (candidate.Candidate, error) {
 	kind, rest, _ := strings.Cut(server, ":")
 	switch {
 	case kind == "npm" || kind == "pypi":
@@ -108,7 +108,7 @@ func lookupError(err error, hint string) error {
 }
 
 // registryOf returns the client of the registry of the settings.
-func registryOf(file *config.File) *registry.Client {
+func registryOf(file *settingsfile.File) *registry.Client {
 	if len(file.Data) > 0 {
 		if cfg, err := file.Config(); err == nil {
 			return registry.New(cfg.Registry)
@@ -117,7 +117,7 @@ func registryOf(file *config.File) *registry.Client {
 	return registry.New(registry.URL)
 }
 
-func (a *adder) findEntry(ctx context.Context, file *config.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
+func (a *adder) findEntry(ctx context.Context, file *settingsfile.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
 	name, version := cutVersion(text)
 	if version == "latest" {
 		version = ""
@@ -139,7 +139,7 @@ func (a *adder) findEntry(ctx context.Context, file *config.File, text string, c
 const maxSimilar = 8
 
 // explainUnknown returns the error for a word that is no preset. Anybody can publish a server of any short name, so none is chosen by it.
-func (a *adder) explainUnknown(ctx context.Context, file *config.File, word string) error {
+func (a *adder) explainUnknown(ctx context.Context, file *settingsfile.File, word string) error {
 	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("%.60q is no well-known server", word), Hint: "see sallyport add --help"}
 	if near := suggest.Of(word, presets.Names()); near != "" {
 		err.Hint = "did you mean " + near + "?"

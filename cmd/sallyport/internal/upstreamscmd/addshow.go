@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/candidate"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -69,7 +70,7 @@ func describeInput(in candidate.Input) string {
 }
 
 // describeEntry returns the command of an entry, and the hosts and files that it may reach, a line for each.
-func describeEntry(e config.Entry) string {
+func describeEntry(e settingsfile.Entry) string {
 	var b strings.Builder
 	switch {
 	case e.Command != "":
@@ -207,7 +208,7 @@ func (d *addition) printResult(r addResult) error {
 		return d.Print(r.Name + " is in " + r.Path + " already")
 	case "dry run":
 		d.Say("nothing was written; this would be added to " + r.Path + ":")
-		added := &config.File{Path: d.file.Path}
+		added := &settingsfile.File{Path: d.file.Path}
 		if err := added.Add(d.made.Entry); err != nil {
 			return err
 		}

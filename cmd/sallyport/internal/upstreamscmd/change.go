@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/yamledit"
 )
 
@@ -37,7 +37,7 @@ The file is written only if the result loads. A running gateway notices.`,
 }
 
 func (a *app) upstreamsEdit(name string, changes []string) error {
-	err := a.changeSettings(name, func(f *config.File) error {
+	err := a.changeSettings(name, func(f *settingsfile.File) error {
 		for _, change := range changes {
 			key, value, _ := strings.Cut(change, "=")
 			keys := strings.SplitN(key, ".", 2)
@@ -64,7 +64,7 @@ func (a *app) upstreamsEdit(name string, changes []string) error {
 }
 
 // changeSettings changes an upstream in the settings file.
-func (a *app) changeSettings(name string, change func(f *config.File) error) error {
+func (a *app) changeSettings(name string, change func(f *settingsfile.File) error) error {
 	f, err := a.EditSettings()
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func upstreamsSwitchCommand(a *app, disable bool) *cobra.Command {
 				return cli.Misuse(cmd, "%s needs the name of an upstream", verb)
 			}
 			for _, name := range names {
-				if err := a.changeSettings(name, func(f *config.File) error { return setDisabled(f, name, disable) }); err != nil {
+				if err := a.changeSettings(name, func(f *settingsfile.File) error { return setDisabled(f, name, disable) }); err != nil {
 					return err
 				}
 				if err := a.Print(verb + "d " + name); err != nil {
@@ -103,7 +103,7 @@ func upstreamsSwitchCommand(a *app, disable bool) *cobra.Command {
 	}
 }
 
-func setDisabled(f *config.File, name string, disabled bool) error {
+func setDisabled(f *settingsfile.File, name string, disabled bool) error {
 	if disabled {
 		return f.SetKey(name, "true", "disabled")
 	}

@@ -12,13 +12,14 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 	"sallyport/internal/yamledit"
 )
 
 func upstreamsAddCommand(a *app) *cobra.Command {
-	var e config.Entry
+	var e settingsfile.Entry
 	var headers, env []string
 	cmd := &cobra.Command{
 		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | -- COMMAND [ARG...]}",
@@ -51,7 +52,7 @@ Write secrets as references to variables, in quotes for the shell:
 }
 
 // upstreamFrom reads the command line into e.
-func upstreamFrom(cmd *cobra.Command, e *config.Entry, args, headers, env []string) (err error) {
+func upstreamFrom(cmd *cobra.Command, e *settingsfile.Entry, args, headers, env []string) (err error) {
 	dash := cmd.ArgsLenAtDash()
 	if dash < 0 {
 		dash = len(args)
@@ -79,11 +80,11 @@ func upstreamFrom(cmd *cobra.Command, e *config.Entry, args, headers, env []stri
 }
 
 // pairs parses NAME=VALUE; a header may also have a colon. Errors show no value.
-func pairs(cmd *cobra.Command, flag string, texts []string) (config.Values, error) {
+func pairs(cmd *cobra.Command, flag string, texts []string) (settingsfile.Values, error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	all := config.Values{}
+	all := settingsfile.Values{}
 	for _, text := range texts {
 		at := strings.IndexByte(text, '=')
 		if colon := strings.IndexByte(text, ':'); flag == "header" && colon >= 0 && (at < 0 || colon < at) {
@@ -101,7 +102,7 @@ func pairs(cmd *cobra.Command, flag string, texts []string) (config.Values, erro
 	return all, nil
 }
 
-func (a *app) upstreamsAdd(e config.Entry) error {
+func (a *app) upstreamsAdd(e settingsfile.Entry) error {
 	f, err := a.EditSettings()
 	if err != nil {
 		return err
@@ -139,9 +140,9 @@ func documentFrom(settings, document string) (string, error) {
 }
 
 // warnOfSecrets warns of values in the file that look like secrets.
-func (a *app) warnOfSecrets(e config.Entry) {
+func (a *app) warnOfSecrets(e settingsfile.Entry) {
 	var names []string
-	for _, values := range []config.Values{e.Env, e.Headers, e.Query, {"the URL": e.URL}} {
+	for _, values := range []settingsfile.Values{e.Env, e.Headers, e.Query, {"the URL": e.URL}} {
 		for name, value := range values {
 			if clients.LooksSecret(name, value) {
 				names = append(names, name)
@@ -185,7 +186,7 @@ func (a *app) upstreamsRemove(name string) error {
 }
 
 // editError adds a hint to an error of an edit of the settings.
-func editError(f *config.File, name string, err error) error {
+func editError(f *settingsfile.File, name string, err error) error {
 	if _, wrong := errors.AsType[*config.Error](err); wrong {
 		return &cli.ConfigError{Err: fmt.Errorf("%s was not changed, as it would not load:\n%w", f.Path, err)}
 	}
@@ -212,7 +213,7 @@ func editError(f *config.File, name string, err error) error {
 }
 
 // reportUnset prints the variables that have no value yet.
-func (a *app) reportUnset(f *config.File, entries ...config.Entry) {
+func (a *app) reportUnset(f *settingsfile.File, entries ...settingsfile.Entry) {
 	if names := a.UnsetVariables(f, entries...); len(names) > 0 {
 		a.Say("set before you start sallyport: " + strings.Join(names, ", "))
 	}

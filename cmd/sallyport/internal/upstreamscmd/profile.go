@@ -17,6 +17,7 @@ import (
 	"sallyport/gateway/isolation"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 	"sallyport/internal/yamledit"
 )
@@ -177,7 +178,7 @@ func (a *app) writeProfile(name string, now, needs config.Isolation) error {
 	all := config.Isolation{
 		Hosts: union(now.Hosts, needs.Hosts), PrivateHosts: union(now.PrivateHosts, needs.PrivateHosts), Mounts: append(slices.Clone(now.Mounts), needs.Mounts...), Home: cmp.Or(needs.Home, now.Home),
 	}
-	err := a.changeSettings(name, func(f *config.File) error {
+	err := a.changeSettings(name, func(f *settingsfile.File) error {
 		fields := fieldsOf(all)
 		for _, one := range fields {
 			value, err := yamledit.Inline(one.value)

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/remote"
@@ -276,7 +276,7 @@ func (v vm) enter(ctx context.Context, words []string) error {
 }
 
 // remoteOf returns sandbox.remote of a settings file, "" for none.
-func remoteOf(f *config.File) (string, error) {
+func remoteOf(f *settingsfile.File) (string, error) {
 	if len(f.Data) == 0 {
 		return "", nil
 	}

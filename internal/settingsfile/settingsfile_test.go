@@ -1,4 +1,4 @@
-package config
+package settingsfile
 
 import (
 	"os"
@@ -103,4 +103,28 @@ func TestEditSecretsElsewhere(t *testing.T) {
 			t.Errorf("no error for %s", wrong)
 		}
 	}
+}
+
+// TestSchemaComment keeps the comment that names a schema for editors: first in the file, whatever is edited.
+func TestSchemaComment(t *testing.T) {
+	const comment = "# yaml-language-server: $schema=upstreams.schema.json\n"
+	path := filepath.Join(t.TempDir(), "upstreams.yaml")
+	if err := os.WriteFile(path, []byte(comment+"upstreams:\n  x: {command: y}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.SetEnvFile("secrets.env"); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(f.Data), comment+"env_file: ") {
+		t.Errorf("the comment is not first:\n%s", f.Data)
+	}
+}
+
+func env(name string) (string, bool) {
+	value, ok := map[string]string{"SECRET": "s3cret", "EMPTY": "", "NEWLINE": "\n", "HOME": "/home/me", "REF": "${SECRET} $$ $SECRET"}[name]
+	return value, ok
 }

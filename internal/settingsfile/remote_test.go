@@ -1,11 +1,11 @@
-package config_test
+package settingsfile_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 )
 
 // TestSetRemote: sandbox.remote is set and removed; all else of the file stays.
@@ -22,7 +22,7 @@ func TestSetRemote(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f, err := config.Open(path, os.LookupEnv)
+		f, err := settingsfile.Open(path, os.LookupEnv)
 		if err != nil {
 			t.Fatal(err)
 		}

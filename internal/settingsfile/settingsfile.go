@@ -1,4 +1,5 @@
-package config
+// Package settingsfile edits the settings file: its upstreams and some other keys, without a change of what is around them.
+package settingsfile
 
 import (
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"sallyport/internal/atomicfile"
+	"sallyport/internal/config"
 	"sallyport/internal/yamledit"
 
 	"gopkg.in/yaml.v3"
@@ -42,7 +44,7 @@ type Entry struct {
 // Values are texts by name, such as an environment or headers.
 type Values map[string]string
 
-// EntryAuth is the part of [Auth] that other programs' settings have.
+// EntryAuth is the part of [config.Auth] that other programs' settings have.
 type EntryAuth struct {
 	Type         string   `yaml:"type,omitempty"`
 	ClientID     string   `yaml:"client_id,omitempty"`
@@ -51,7 +53,7 @@ type EntryAuth struct {
 	RedirectPort int      `yaml:"redirect_port,omitempty"`
 }
 
-// EntryIsolation is an [Isolation] in the form of the file. The zero value is written as true.
+// EntryIsolation is a [config.Isolation] in the form of the file. The zero value is written as true.
 type EntryIsolation struct {
 	Mounts   []EntryMount      `yaml:"mounts,omitempty"`
 	Hosts    []string          `yaml:"hosts,omitempty,flow"`
@@ -62,7 +64,7 @@ type EntryIsolation struct {
 	off bool
 }
 
-// EntryMount is an [IsolationMount] in the form of the file.
+// EntryMount is a [config.IsolationMount] in the form of the file.
 type EntryMount struct {
 	Path string `yaml:"path"`
 	Mode string `yaml:"mode,omitempty"`
@@ -132,13 +134,6 @@ func Open(path string, getenv func(string) (string, bool)) (*File, error) {
 	return f, f.check(data)
 }
 
-// placeholderValue is the value of every reference without a value while a file is edited. It
-// is valid wherever a reference is allowed, except where [isPlaceholder] is asked.
-const placeholderValue = "http://reference-without-value.invalid"
-
-// isPlaceholder reports whether a value is not known because the file is only edited: its length and characters say nothing.
-func isPlaceholder(value string) bool { return strings.Contains(value, placeholderValue) }
-
 // check parses data as it would be loaded if every reference had a value.
 func (f *File) check(data []byte) error {
 	if len(data) == 0 {
@@ -148,15 +143,15 @@ func (f *File) check(data []byte) error {
 	return err
 }
 
-func (f *File) parse(data []byte) (*Config, error) {
-	stored := func(string) (string, error) { return placeholderValue, nil }
+func (f *File) parse(data []byte) (*config.Config, error) {
+	stored := func(string) (string, error) { return config.Placeholder, nil }
 	nothing := func(string) ([]byte, error) { return nil, nil }
-	return Sources{Getenv: f.lookup, File: stored, EnvFile: nothing, Keyring: stored}.Parse(f.Path, data)
+	return config.Sources{Getenv: f.lookup, File: stored, EnvFile: nothing, Keyring: stored}.Parse(f.Path, data)
 }
 
 // Config returns the settings as if every reference had a value. They can be shown,
 // but not used to connect.
-func (f *File) Config() (*Config, error) { return f.parse(f.Data) }
+func (f *File) Config() (*config.Config, error) { return f.parse(f.Data) }
 
 func (f *File) lookup(name string) (string, bool) {
 	if f.getenv != nil {
@@ -164,7 +159,7 @@ func (f *File) lookup(name string) (string, bool) {
 			return value, true
 		}
 	}
-	return placeholderValue, true
+	return config.Placeholder, true
 }
 
 // Entries returns the upstreams of the file in its order.
