@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"sallyport/internal/sleep"
@@ -22,33 +23,40 @@ const (
 // runKey is the key of the claim of a run.
 func runKey(id string) store.Key { return store.Key{id} }
 
+// runClaims are the claims of the runs of one engine.
+type runClaims struct {
+	*store.Claims
+	base context.Context //nolint:containedctx // that of the engine
+	log  *slog.Logger
+}
+
 // claim claims a run for this gateway. Errors are *tool.Error.
-func (e *Engine) claim(ctx context.Context, id string) error {
-	err := e.claims.Take(ctx, runKey(id))
+func (c runClaims) claim(ctx context.Context, id string) error {
+	err := c.Take(ctx, runKey(id))
 	if err == nil {
 		return nil
 	}
 	if held, ok := errors.AsType[*store.HeldError](err); ok {
 		return &tool.Error{Kind: tool.Failed, Message: "run " + id + " is active on another gateway: " + held.By.String(), Hint: "send the request to that gateway", Err: err}
 	}
-	return e.recordError(id, err)
+	return recordError(c.log, id, err)
 }
 
 // mayContinue claims a run if no living gateway has it.
-func (e *Engine) mayContinue(id string) bool {
-	err := e.claims.Take(e.base, runKey(id))
-	if _, held := errors.AsType[*store.HeldError](err); err != nil && !held && e.base.Err() == nil {
-		e.log.Warn("cannot claim a run", "run", id, "error", err)
+func (c runClaims) mayContinue(id string) bool {
+	err := c.Take(c.base, runKey(id))
+	if _, held := errors.AsType[*store.HeldError](err); err != nil && !held && c.base.Err() == nil {
+		c.log.Warn("cannot claim a run", "run", id, "error", err)
 	}
 	return err == nil
 }
 
-// releaseClaim gives up the claim of a run that has ended, or that another gateway may continue.
-func (e *Engine) releaseClaim(id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.base), releaseTimeout)
+// release gives up the claim of a run that has ended, or that another gateway may continue.
+func (c runClaims) release(id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.base), releaseTimeout)
 	defer cancel()
-	if err := e.claims.Release(ctx, runKey(id)); err != nil {
-		e.log.Warn("cannot give up a run", "run", id, "error", err)
+	if err := c.Release(ctx, runKey(id)); err != nil {
+		c.log.Warn("cannot give up a run", "run", id, "error", err)
 	}
 }
 
@@ -72,12 +80,12 @@ func (e *Engine) adoptRuns() {
 
 func (e *Engine) adopt(run Run) {
 	own := e.claims.TakenFor(runKey(run.ID))
-	if run.Status.Over() || e.queue.get(run.ID) != nil || own > 0 && own < claimGrace || !e.mayContinue(run.ID) {
+	if run.Status.Over() || e.queue.get(run.ID) != nil || own > 0 && own < claimGrace || !e.claims.mayContinue(run.ID) {
 		return
 	}
 	run, err := e.logs.Summary(e.base, run.ID) // it may have ended since
 	if err != nil || run.Status.Over() || !e.begun(run.ID) {
-		e.releaseClaim(run.ID)
+		e.claims.release(run.ID)
 		return
 	}
 	if l := e.restore(run); e.queue.put(l) == l {

@@ -28,13 +28,13 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	if l == nil {
-		if err := e.claim(ctx, id); err != nil {
+		if err := e.claims.claim(ctx, id); err != nil {
 			return err
 		}
 		l = e.queue.put(e.restore(run))
 	}
 	if err := l.stop(context.WithoutCancel(ctx), callerName(ctx)); err != nil {
-		return e.recordError(id, err)
+		return recordError(e.log, id, err)
 	}
 	e.queue.startNext()
 	return l.waitStarted(ctx)
@@ -76,14 +76,14 @@ func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 			return run, tool.AsError(context.Cause(ctx))
 		}
 	}
-	if err := e.claim(ctx, id); err != nil {
+	if err := e.claims.claim(ctx, id); err != nil {
 		return run, err
 	}
 	next := e.restore(run)
 	next.skipQueue = false
 	if run.Status.Over() {
 		if err := e.reenter(ctx, next); err != nil {
-			e.releaseClaim(id)
+			e.claims.release(id)
 			return run, err
 		}
 	}
@@ -105,7 +105,7 @@ func (e *Engine) reenter(ctx context.Context, l *live) error {
 		if errors.Is(err, store.ErrConflict) {
 			return &tool.Error{Kind: tool.Invalid, Message: "run " + l.id + " is being resumed already"}
 		}
-		return e.recordError(l.id, err)
+		return recordError(e.log, l.id, err)
 	}
 	l.history.add(event)
 	return nil

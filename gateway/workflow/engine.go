@@ -104,7 +104,7 @@ type Engine struct {
 	programs         programs
 	keyLocks         keyedMutex
 	timers           *store.Schedules
-	claims           *store.Claims // of the runs of this engine
+	claims           runClaims
 	queue            *queue
 	approvalsChanged *broadcaster
 	stepSlots        chan struct{} // a semaphore: one element for each running step
@@ -132,8 +132,9 @@ func Open(door Caller, opts *Options) (*Engine, error) {
 		logs.SetRetention(opts.Retention)
 	}
 	o := opts.withDefaults()
-	e := &Engine{caller: door, opts: o, log: o.Logger, logs: logs, timers: timers, claims: claims, approvalsChanged: newBroadcaster(), stepSlots: make(chan struct{}, maxSteps), owner: fmt.Sprintf("process %d", os.Getpid())}
+	e := &Engine{caller: door, opts: o, log: o.Logger, logs: logs, timers: timers, approvalsChanged: newBroadcaster(), stepSlots: make(chan struct{}, maxSteps), owner: fmt.Sprintf("process %d", os.Getpid())}
 	e.base, e.end = context.WithCancelCause(context.Background())
+	e.claims = runClaims{claims, e.base, e.log}
 	e.queue = newQueue(e.opts.MaxRuns, func(l *live) { e.work.Go(func() { liveRuns{e}.run(l) }) })
 	e.unwatch = func() {}
 	if e.opts.Approvals != nil {
@@ -180,7 +181,7 @@ func (e *Engine) recoverRuns() {
 			}
 			return
 		}
-		if !run.Status.Over() && e.mayContinue(run.ID) && e.begun(run.ID) {
+		if !run.Status.Over() && e.claims.mayContinue(run.ID) && e.begun(run.ID) {
 			e.queue.put(e.restore(run))
 		}
 	}

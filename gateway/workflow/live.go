@@ -18,7 +18,7 @@ type liveRuns struct{ *Engine }
 func (e liveRuns) run(l *live) {
 	defer close(l.ended)
 	defer e.queue.remove(l)
-	defer e.releaseClaim(l.id)
+	defer e.claims.release(l.id)
 	hard, abandon := context.WithCancelCause(e.base)
 	defer abandon(nil)
 	r, err := e.claim(hard, l, abandon)

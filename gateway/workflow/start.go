@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"sallyport/gateway/approvals"
@@ -82,18 +83,18 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 	run := Run{ID: started.ID, Workflow: p.Name, Digest: p.Digest, Status: Queued, Trigger: started.Trigger, Principal: started.Principal,
 		Parent: started.Parent, Of: started.Of, Inputs: started.Inputs, Started: now}
 	events := append([]Event{{Kind: Created, Time: now, Start: &started}}, more...)
-	if err := e.claim(ctx, run.ID); err != nil {
+	if err := e.claims.claim(ctx, run.ID); err != nil {
 		return Run{}, err
 	}
 	w, err := e.logs.Create(context.WithoutCancel(ctx), run, events...)
 	if err != nil {
-		e.releaseClaim(run.ID)
+		e.claims.release(run.ID)
 	}
 	if errors.Is(err, store.ErrConflict) {
 		return e.load(ctx, started.ID)
 	}
 	if err != nil {
-		return Run{}, e.recordError(started.ID, err)
+		return Run{}, recordError(e.log, started.ID, err)
 	}
 	h := newRunHistory()
 	for _, event := range events {
@@ -109,11 +110,11 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 }
 
 // recordError returns the error for a run that cannot be recorded, and logs it.
-func (e *Engine) recordError(id string, err error) error {
+func recordError(log *slog.Logger, id string, err error) error {
 	if down := toolcall.Unavailable(err); down != nil {
 		return down
 	}
-	e.log.Error("run cannot be recorded", "run", id, "error", err)
+	log.Error("run cannot be recorded", "run", id, "error", err)
 	if errors.Is(err, store.ErrFull) {
 		return &tool.Error{Kind: tool.Limit, Message: "no space for more runs", Hint: "cancel runs that are not needed: sallyport workflow runs", Err: err}
 	}

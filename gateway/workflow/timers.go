@@ -39,7 +39,7 @@ func (e *Engine) watchTimers() {
 				return nil
 			}
 			run, err := e.logs.Summary(ctx, f.Key[0])
-			if err == nil && !run.Status.Over() && e.mayContinue(run.ID) {
+			if err == nil && !run.Status.Over() && e.claims.mayContinue(run.ID) {
 				e.queue.put(e.restore(run))
 			}
 			return nil

@@ -121,7 +121,10 @@ func padded(numbers []int, length int) []int {
 	return append(slices.Clone(numbers), make([]int, length-len(numbers))...)
 }
 
-func (d *decoder) clientMode(at path, n *yaml.Node, c *ClientMode) {
+// clientDecoder decodes the key clients.
+type clientDecoder struct{ *decoder }
+
+func (d clientDecoder) mode(at path, n *yaml.Node, c *ClientMode) {
 	seen := d.Fields(at, n, []key{
 		{"name", d.Text(&c.Name)},
 		{"versions", d.Text(&c.Versions)},

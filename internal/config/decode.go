@@ -41,9 +41,9 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
 		{"workflows", func(at path, n *yaml.Node) { d.workflows(at, n, &c.Workflows) }},
 		{"journal", func(at path, n *yaml.Node) { d.journal(at, n, &c.Journal) }},
-		{"records", func(at path, n *yaml.Node) { d.records(at, n, &c.Records) }},
+		{"records", func(at path, n *yaml.Node) { decodeRecords(d, at, n, &c.Records) }},
 		{"approval", func(at path, n *yaml.Node) { d.approval(at, n, &c.Approval) }},
-		{"store", func(at path, n *yaml.Node) { d.store(at, n, &c.Store) }},
+		{"store", func(at path, n *yaml.Node) { decodeStore(d, at, n, &c.Store) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
 		{"policy", func(at path, n *yaml.Node) { policyDecoder{d}.policy(at, n, &c.Policy) }},
@@ -51,7 +51,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"telemetry", func(at path, n *yaml.Node) { d.telemetry(at, n, &c.Telemetry) }},
 		{"profiles", d.profiles(&c.Profiles)},
 		{"mode", d.OneOf((*string)(&c.Mode), modes...)},
-		{"clients", func(at path, n *yaml.Node) { c.Clients = yamlstrict.List(d.Decoder, at, n, d.clientMode) }},
+		{"clients", func(at path, n *yaml.Node) { c.Clients = yamlstrict.List(d.Decoder, at, n, clientDecoder{d}.mode) }},
 		{"compat", d.OneOf(&c.Compat, compats...)},
 	})
 	for i := range c.Upstreams {

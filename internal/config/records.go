@@ -20,7 +20,7 @@ type Records struct {
 
 func defaultRecords() Records { return Records{Output: 64 * KiB, Keep: 30 * 24 * time.Hour} }
 
-func (d *decoder) records(at path, n *yaml.Node, r *Records) {
+func decodeRecords(d *decoder, at path, n *yaml.Node, r *Records) {
 	d.Fields(at, n, []key{
 		{"output", scalar(d, &r.Output, parseSize)},
 		{"keep", scalar(d, &r.Keep, yamlstrict.Age)},

@@ -45,7 +45,7 @@ type StoreTLS struct {
 
 func defaultStore() Store { return Store{Replicas: 1, Prefix: "sallyport"} }
 
-func (d *decoder) store(at path, n *yaml.Node, s *Store) {
+func decodeStore(d *decoder, at path, n *yaml.Node, s *Store) {
 	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { s.Problem = withProblem(s.Problem, b.message) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
