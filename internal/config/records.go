@@ -20,10 +20,13 @@ type Records struct {
 
 func defaultRecords() Records { return Records{Output: 64 * KiB, Keep: 30 * 24 * time.Hour} }
 
-func decodeRecords(d *decoder, at path, n *yaml.Node, r *Records) {
+// recordsDecoder decodes the key records.
+type recordsDecoder struct{ *decoder }
+
+func (d recordsDecoder) records(at path, n *yaml.Node, r *Records) {
 	d.Fields(at, n, []key{
-		{"output", scalar(d, &r.Output, parseSize)},
-		{"keep", scalar(d, &r.Keep, yamlstrict.Age)},
+		{"output", scalar(d.decoder, &r.Output, parseSize)},
+		{"keep", scalar(d.decoder, &r.Keep, yamlstrict.Age)},
 	})
 }
 

@@ -45,7 +45,10 @@ type StoreTLS struct {
 
 func defaultStore() Store { return Store{Replicas: 1, Prefix: "sallyport"} }
 
-func decodeStore(d *decoder, at path, n *yaml.Node, s *Store) {
+// storeDecoder decodes the key store.
+type storeDecoder struct{ *decoder }
+
+func (d storeDecoder) store(at path, n *yaml.Node, s *Store) {
 	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { s.Problem = withProblem(s.Problem, b.message) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
@@ -54,7 +57,7 @@ func decodeStore(d *decoder, at path, n *yaml.Node, s *Store) {
 		{"tls", func(at path, n *yaml.Node) {
 			d.Fields(at, n, []key{{"ca", d.path(&s.TLS.CA)}, {"cert", d.path(&s.TLS.Cert)}, {"key", d.path(&s.TLS.Key)}})
 		}},
-		{"replicas", scalar(d, &s.Replicas, yamlstrict.Count)},
+		{"replicas", scalar(d.decoder, &s.Replicas, yamlstrict.Count)},
 		{"prefix", d.Text(&s.Prefix)},
 	})
 }
