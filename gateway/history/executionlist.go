@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -74,7 +75,7 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultBriefs
 	}
-	found, err := h.withText(ctx, f.Text)
+	found, err := withText(h.Records(ctx), f.Text)
 	if err != nil {
 		return Page{}, err
 	}
@@ -97,14 +98,13 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	return page, nil
 }
 
-// withText returns the ids of the caller's records with a text, or of those of all principals for an operator; nil without a text.
-// Errors are *tool.Error.
-func (h *History) withText(ctx context.Context, text string) (map[string]bool, error) {
+// withText returns the ids of the records with a text; nil without a text.
+func withText(records iter.Seq2[Record, error], text string) (map[string]bool, error) {
 	if text = strings.ToLower(text); text == "" {
 		return nil, nil
 	}
 	found := map[string]bool{}
-	for r, err := range h.Records(ctx) {
+	for r, err := range records {
 		if err != nil {
 			return nil, err
 		}

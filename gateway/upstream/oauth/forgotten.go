@@ -12,28 +12,36 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// probeTimeout is how long the requests of isRegistered may take.
+// probeTimeout is how long the requests of isKnown may take.
 const probeTimeout = 10 * time.Second
 
-// isRegistered reports whether the authorization server still knows the client of an earlier login. Some servers lose their
+// registration is the client of an earlier login at an authorization server.
+type registration struct {
+	h     *Handler
+	found *issuer
+	old   *record
+}
+
+// isKnown reports whether the authorization server still knows the client. Some servers lose their
 // registrations; the user would see an error in place of a login. A server that does not answer is assumed to know it.
-func (h *Handler) isRegistered(ctx context.Context, found *issuer, old *record) bool {
-	if old.Ended == clientForgotten {
+func (r registration) isKnown(ctx context.Context) bool {
+	if r.old.Ended == clientForgotten {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	if !h.pageRefuses(ctx, found, old) && !h.tokensRefuse(ctx, found, old) {
+	if !r.pageRefuses(ctx) && !r.tokensRefuse(ctx) {
 		return true
 	}
-	h.log.Info("the authorization server no longer knows the client, a new one is registered", "issuer", sanitize.Line(found.meta.Issuer, 200))
+	r.h.log.Info("the authorization server no longer knows the client, a new one is registered", "issuer", sanitize.Line(r.found.meta.Issuer, 200))
 	return false
 }
 
 // pageRefuses reports whether the page of a login is an error. A server shows it and does not redirect if it does not know the
 // client (RFC 6749, section 4.1.2.1).
-func (h *Handler) pageRefuses(ctx context.Context, found *issuer, old *record) bool {
-	a := &Authorization{State: rand.Text(), found: found, who: clientRegistration{client: h.clientOf(old)}, scopes: h.scopes(found, old, nil), verifier: oauth2.GenerateVerifier(), redirect: old.Redirect}
+func (r registration) pageRefuses(ctx context.Context) bool {
+	h, old := r.h, r.old
+	a := &Authorization{State: rand.Text(), found: r.found, who: clientRegistration{client: h.clientOf(old)}, scopes: h.scopes(r.found, old, nil), verifier: oauth2.GenerateVerifier(), redirect: old.Redirect}
 	if h.guard.check("authorization endpoint", a.page()) != nil {
 		return false
 	}
@@ -53,11 +61,11 @@ func (h *Handler) pageRefuses(ctx context.Context, found *issuer, old *record) b
 
 // tokensRefuse reports whether the token endpoint refuses the client when it redeems a code that does not exist. A server that
 // knows the client refuses the code (RFC 6749, section 5.2).
-func (h *Handler) tokensRefuse(ctx context.Context, found *issuer, old *record) bool {
-	c := h.clientOf(old)
-	c.tokenURL = found.meta.TokenEndpoint
-	_, err := h.grant(ctx, c, url.Values{
-		"grant_type": {"authorization_code"}, "code": {rand.Text()}, "redirect_uri": {old.Redirect}, "code_verifier": {oauth2.GenerateVerifier()}, "resource": {found.resource},
+func (r registration) tokensRefuse(ctx context.Context) bool {
+	c := r.h.clientOf(r.old)
+	c.tokenURL = r.found.meta.TokenEndpoint
+	_, err := r.h.grant(ctx, c, url.Values{
+		"grant_type": {"authorization_code"}, "code": {rand.Text()}, "redirect_uri": {r.old.Redirect}, "code_verifier": {oauth2.GenerateVerifier()}, "resource": {r.found.resource},
 	})
 	return endReason(err) == clientForgotten
 }

@@ -185,7 +185,7 @@ func (h *Handler) register(ctx context.Context, found *issuer, old *record, redi
 	case s.ClientID != "":
 		who.id, who.secret = s.ClientID, s.ClientSecret
 		return who, nil
-	case old != nil && old.Registered && old.Redirect == redirect && h.isRegistered(ctx, found, old):
+	case old != nil && old.Registered && old.Redirect == redirect && registration{h, found, old}.isKnown(ctx):
 		return clientRegistration{client{old.ClientID, old.Secret.ClientSecret, m.TokenEndpoint, old.Basic}, true}, nil
 	case m.RegistrationEndpoint == "":
 		return who, fmt.Errorf("the authorization server %s does not register clients: register one there with the redirect %s and set auth.client_id",
