@@ -40,7 +40,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 	}
 	want := history.Record{
 		ID: e.ID, Principal: "ada", Session: "client-1", Memory: "mine", Language: "python", Title: "calc.add, calc.fail", Code: code, Status: sandbox.OK,
-		Output: &history.Output{Stdout: "3", Value: "4 by"},
+		Output:   &history.Output{Stdout: "3", Value: "4 by"},
 		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: g.Searcher.CountTokens(e.Text()), TokensRead: g.Searcher.CountTokens("3") + g.Searcher.CountTokens("no such \x1b[31mledger"),
 		Calls: []toolcall.RecordedCall{
 			{Tool: tool.ID{Upstream: "calc", Name: "add"}, Digest: digest("add"), Arguments: sum(`{"a":1,"b":2}`), Outcome: "ok"},

@@ -30,9 +30,10 @@ type filePatch struct {
 //   - A template can call a method by its name, so the linker keeps every exported method of every type. Templates of
 //     this project call functions only, which a test checks.
 //   - bleve decodes geographic shapes with a JSON library that does the same; there are no such shapes in the index.
-//   - bleve registers the formats of its segments on disk, of seven versions. The index has one of its own, in memory.
-//   - The storage engine has pages about the process, at a port that is never open, and reads a configuration file, which
-//     it has none of. Its client can encode messages with gob, which nothing does.
+//   - bleve registers the formats of its segments on disk, of seven versions, and an older kind of index with its stores. The
+//     index here is of the newer kind, and its segments have a format of their own, in memory.
+//   - The storage engine has pages about the process, speaks MQTT and WebSocket, and joins other clusters, at ports that are
+//     never open. It reads a configuration file, which it has none of. Its client can encode messages with gob, which nothing does.
 //   - The library that checks telephone numbers contains the names of regions in all languages, which are not used.
 //   - A library of OpenID Connect can store values in cookies, which nothing does.
 //   - The exporters of OTLP over HTTP contain the options of OTLP over gRPC, and a client, a server and a proxy for it.
@@ -46,9 +47,17 @@ func patches() []patch {
 			{"var jsoniter = jsoniterator.ConfigCompatibleWithStandardLibrary\n", "var jsoniter standardJSON\n\ntype standardJSON struct{}\n\n" +
 				"func (standardJSON) Marshal(v any) ([]byte, error) { return json.Marshal(v) }\n\nfunc (standardJSON) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }\n"},
 		}}}},
-		{"github.com/blevesearch/bleve/v2", []filePatch{{"index/scorch/segment_plugin.go", segmentFormats()}}},
+		{"github.com/blevesearch/bleve/v2", []filePatch{
+			{"index/scorch/segment_plugin.go", segmentFormats()},
+			{"index/upsidedown/upsidedown.go", [][2]string{{"registry.RegisterIndexType(Name, NewUpsideDownCouch)", "error(nil)"}}},
+			{"index/upsidedown/store/boltdb/store.go", withoutStore}, {"index/upsidedown/store/gtreap/store.go", withoutStore},
+		}},
 		{"github.com/nats-io/nats-server/v2", []filePatch{
-			{"server/server.go", [][2]string{{"\t_ \"net/http/pprof\"\n", ""}}},
+			{"server/server.go", [][2]string{
+				{"\t_ \"net/http/pprof\"\n", ""}, {"\t\ts.startMQTT()\n", ""}, {"\t\ts.startWebsocketServer()\n", ""}, {"err := s.StartMonitoring(); err", "err := error(nil); err"},
+				{"\t\ts.startGateways()\n", ""}, {"\t\ts.startLeafNodeAcceptLoop()\n", ""}, {"\t\ts.solicitLeafNodeRemotes(opts.LeafNode.Remotes)\n", ""},
+			}},
+			{"server/parser.go", [][2]string{{"return c.mqttParse(buf)", "return nil"}}},
 			{"server/opts.go", [][2]string{{"\tm, digest, err := conf.ParseFileWithChecksDigest(configFile)\n…\treturn o.processConfigFile(configFile, m)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
 			{"server/reload.go", [][2]string{{"\tnewOpts, err := ProcessConfigFile(configFile)\n…\treturn s.ReloadOptions(newOpts)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
 		}},
@@ -63,6 +72,9 @@ func patches() []patch {
 		{"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp", []filePatch{{"internal/oconf/options.go", withoutGRPC("Metrics", "")}}},
 	}
 }
+
+// withoutStore removes the registration of a store of bleve's older kind of index.
+var withoutStore = [][2]string{{"\t\"github.com/blevesearch/bleve/v2/registry\"\n", ""}, {"registry.RegisterKVStore(Name, New)", "error(nil)"}}
 
 // segmentFormats removes the imports and the registrations of bleve's formats.
 func segmentFormats() (changes [][2]string) {
