@@ -186,10 +186,10 @@ func (r *reuse) inBurst(k kind) bool {
 }
 
 // put keeps a sandbox for the next program of its owner. Until the processes of the last program have ended, they are
-// watched: a program may report its end and go on.
+// watched: a program may report its end and go on. A sandbox whose last program failed is discarded.
 func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
 	b.lastUsed = time.Now()
-	last, ended := b.zygote.Current(), b.zygote.Settled()
+	last := b.zygote.Current()
 	r.mu.Lock()
 	if b.ctx.Err() != nil || len(r.idle[key]) >= cap(r.host.slots) {
 		r.mu.Unlock()
@@ -200,7 +200,7 @@ func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
 	r.usedAt[key] = b.lastUsed
 	r.mu.Unlock()
 	r.evict()
-	if !ended {
+	if last != nil && last.Failure() != nil { // it has not ended, or has failed
 		r.host.cleanups.Go(func() { r.watchEnd(b, last, limits) })
 	}
 }
