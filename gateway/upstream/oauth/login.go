@@ -124,7 +124,8 @@ func (h *Handler) Begin(ctx context.Context, redirect string, scopes []string) (
 
 // newAuthorization registers a client if necessary.
 func newAuthorization(ctx context.Context, h *Handler, found *issuer, old *record, redirect string, more []string) (*Authorization, error) {
-	who, err := h.register(ctx, found, old, redirect)
+	extends := len(more) > 0 && old != nil && old.usable(h.opts.Now())
+	who, err := h.register(ctx, found, old, redirect, extends)
 	if err != nil {
 		return nil, err
 	}
@@ -174,8 +175,9 @@ type clientRegistration struct {
 }
 
 // register returns the client to use: the metadata document of the settings, the
-// client of the settings, the one that was registered before, or a new one.
-func (h *Handler) register(ctx context.Context, found *issuer, old *record, redirect string) (clientRegistration, error) {
+// client of the settings, the one that was registered before, or a new one. A login that extends a valid one does not ask whether
+// its client is known.
+func (h *Handler) register(ctx context.Context, found *issuer, old *record, redirect string, extends bool) (clientRegistration, error) {
 	m, s := found.meta, h.settings
 	who := clientRegistration{client: client{tokenURL: m.TokenEndpoint, basic: prefersBasic(m.TokenEndpointAuthMethodsSupported)}}
 	switch {
@@ -185,7 +187,7 @@ func (h *Handler) register(ctx context.Context, found *issuer, old *record, redi
 	case s.ClientID != "":
 		who.id, who.secret = s.ClientID, s.ClientSecret
 		return who, nil
-	case old != nil && old.Registered && old.Redirect == redirect && registration{h, found, old}.isKnown(ctx):
+	case old != nil && old.Registered && old.Redirect == redirect && (extends || registration{h, found, old}.isKnown(ctx)):
 		return clientRegistration{client{old.ClientID, old.Secret.ClientSecret, m.TokenEndpoint, old.Basic}, true}, nil
 	case m.RegistrationEndpoint == "":
 		return who, fmt.Errorf("the authorization server %s does not register clients: register one there with the redirect %s and set auth.client_id",

@@ -209,7 +209,7 @@ func TestAuthorizeByItself(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	w.count("authorization_code", 3) // the second login asks first whether the client is still registered
+	w.count("authorization_code", 2)
 }
 
 func TestClientCredentials(t *testing.T) {
