@@ -91,7 +91,7 @@ func (a *app) printExecutions(list []httpapi.ExecutionSummary) error {
 	fmt.Fprintln(table, "ID\tAGE\tWHO\tLANGUAGE\tSTATUS\tTOOK\tCALLS\tTITLE")
 	for _, e := range list {
 		took := time.Duration(e.DurationMS) * time.Millisecond
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", cli.Cell(e.ID, 40), cli.Age(e.Started), cli.Cell(e.Principal, 30), cli.Cell(e.Language, 20), cli.Cell(e.Status, 20), took, e.Calls, cli.Cell(e.Title, 60))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", cli.Cell(e.ID, 40), cli.Age(e.Started), cli.Cell(e.Principal, 30), cli.Cell(e.Language, 20), cli.Cell(e.Status, 20), took, e.Calls, cli.Cell(e.Title, 50))
 	}
 	if err := table.Flush(); err != nil {
 		return err
