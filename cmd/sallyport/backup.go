@@ -72,7 +72,7 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	if err := store.Copy(ctx, filepath.Join(dir, cli.RecordsFolder), records); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if cfg, err := a.Load(); err == nil && cfg.Store.URL != "" {
+	if cfg, err := a.Load(); err == nil && cfg.Store.IsRemote() {
 		a.Say("the records are not in the backup: they are on the servers of store.url, so back them up there")
 	}
 	var summary backup.Summary

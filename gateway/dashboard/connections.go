@@ -2,11 +2,11 @@ package dashboard
 
 import (
 	"context"
-	"html/template"
 	"net/http"
 	"net/url"
 
 	"sallyport/gateway/connections"
+	"sallyport/internal/continuepage"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -126,23 +126,7 @@ func (d connectionPages) finish(r *request) (string, error) {
 	return connections.Path + "/" + url.PathEscape(id), nil
 }
 
-// maxCallback bounds the query of a redirect, in bytes.
-const maxCallback = 16 << 10
-
-// callbackPage is the page of the redirect.
-var callbackPage = template.Must(template.New("callback").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Sallyport</title><meta http-equiv="refresh" content="0;url={{.}}"></head>
-<body><p><a href="{{.}}">Continue</a></p></body></html>
-`))
-
-// serveCallback leads the redirect of an authorization server on to the page that ends the login. A browser does not send the
-// cookie of the dashboard with a redirect of another site; it does with a navigation that a page of the same site begins.
+// serveCallback serves the redirect of an authorization server.
 func serveCallback(w http.ResponseWriter, r *http.Request) {
-	if len(r.URL.RawQuery) > maxCallback {
-		http.Error(w, "the address is too long", http.StatusRequestURITooLong)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	_ = callbackPage.Execute(w, connections.FinishPath+"?"+r.URL.Query().Encode())
+	continuepage.Serve(w, r, connections.FinishPath)
 }

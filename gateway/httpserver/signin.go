@@ -3,14 +3,13 @@ package httpserver
 import (
 	"context"
 	"errors"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"sallyport/gateway/signin"
 	"sallyport/internal/access"
+	"sallyport/internal/continuepage"
 	"sallyport/internal/identity"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -23,9 +22,6 @@ const (
 	startPath  = "/login/start"
 	finishPath = "/login/finish"
 )
-
-// signInLife is how long a browser keeps the cookie of a sign-in that has begun.
-const signInLife = 10 * time.Minute
 
 // openProvider returns the provider of the settings, nil without one or without pages.
 func (f *Server) openProvider() *signin.Provider {
@@ -68,7 +64,7 @@ func (f *Server) startSignIn(w http.ResponseWriter, r *http.Request) {
 		f.loginForm(w, r, http.StatusBadGateway, "The provider cannot be reached. Try again, or tell the operator: the log says why.")
 		return
 	}
-	setSignInCookie(w, r, kept, int(signInLife.Seconds()))
+	setSignInCookie(w, r, kept, int(signin.AttemptLife.Seconds()))
 	http.Redirect(w, r, page, http.StatusSeeOther)
 }
 
@@ -80,26 +76,9 @@ func setSignInCookie(w http.ResponseWriter, r *http.Request, value string, age i
 	})
 }
 
-// maxCallback bounds the query of a redirect, in bytes.
-const maxCallback = 16 << 10
-
-var callbackPage = template.Must(template.New("callback").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Sallyport</title><meta http-equiv="refresh" content="0;url={{.}}"></head>
-<body><p><a href="{{.}}">Continue</a></p></body></html>
-`))
-
 // signInCallback serves the redirect of the provider.
 func (f *Server) signInCallback(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	if len(r.URL.RawQuery) > maxCallback {
-		http.Error(w, "the address is too long", http.StatusRequestURITooLong)
-		return
-	}
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-	_ = callbackPage.Execute(w, finishPath+"?"+r.URL.Query().Encode())
+	continuepage.Serve(w, r, finishPath)
 }
 
 // finishSignIn opens the session after a sign-in.

@@ -13,7 +13,6 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/sanitize"
-	"sallyport/internal/tool"
 )
 
 // In mode search clients see two tools: search_tools returns definitions of the upstreams' tools, and call_tool calls one.
@@ -142,13 +141,19 @@ func definitions(r *roster, found toolsearch.Found, most int) string {
 	var names []string
 	shown := 0
 	for _, one := range found.Tools {
-		e, ok := r.toolEntry(one.ID)
-		switch definition := definitionOf(e); {
-		case !ok || one.Kind != "":
-		case !found.Listing && shown < most && (shown == 0 || b.Len()+len(definition) <= maxDefinitions):
-			b.WriteString(definition + "\n")
-			shown++
-		case found.Listing || len(names) < maxNames:
+		e, ok := r.byTool[one.ID]
+		if !ok || one.Kind != "" {
+			continue
+		}
+		if !found.Listing && shown < most {
+			definition := definitionOf(e)
+			if shown == 0 || b.Len()+len(definition) <= maxDefinitions {
+				b.WriteString(definition + "\n")
+				shown++
+				continue
+			}
+		}
+		if found.Listing || len(names) < maxNames {
 			names = append(names, e.key)
 		}
 	}
@@ -159,12 +164,6 @@ func definitions(r *roster, found toolsearch.Found, most int) string {
 		b.WriteString("Without definition: " + strings.Join(names, ", ") + ". A search for a name gives it.")
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// toolEntry returns the entry of a tool in the list.
-func (r *roster) toolEntry(id tool.ID) (entry, bool) {
-	e, ok := r.byTool[id]
-	return e, ok
 }
 
 // definitionOf returns what a model needs of a tool's definition.

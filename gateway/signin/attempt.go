@@ -15,8 +15,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// attemptLife is how long a person may take to sign in.
-const attemptLife = 10 * time.Minute
+// AttemptLife is how long a person may take to sign in.
+const AttemptLife = 10 * time.Minute
 
 // attempt is a sign-in that has begun. The browser holds it, sealed, so that attempts take no memory of the gateway.
 type attempt struct {

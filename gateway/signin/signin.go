@@ -90,7 +90,7 @@ func (p *Provider) Begin(ctx context.Context, next string) (page, kept string, e
 	if err != nil {
 		return "", "", err
 	}
-	a := attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: next, Ends: time.Now().Add(attemptLife)}
+	a := attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: next, Ends: time.Now().Add(AttemptLife)}
 	if kept, err = p.seal.seal(a); err != nil {
 		return "", "", err
 	}

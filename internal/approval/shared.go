@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"sallyport/internal/store"
 )
@@ -28,7 +29,7 @@ func (b *Store) adopt(p *record) bool {
 		p.hasWaiter = known.hasWaiter
 	}
 	for id, other := range b.records { // another process has used its key for a newer question
-		if id != p.ID && len(other.key) == len(p.key) && fmt.Sprintf("%q", other.key) == fmt.Sprintf("%q", p.key) {
+		if id != p.ID && slices.Equal(other.key, p.key) {
 			delete(b.records, id)
 		}
 	}

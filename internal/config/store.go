@@ -43,6 +43,9 @@ type StoreTLS struct {
 	Key string
 }
 
+// IsRemote reports whether records are on the servers of a URL, which may be one without a value.
+func (s Store) IsRemote() bool { return s.URL != "" || s.Problem != "" }
+
 func defaultStore() Store { return Store{Replicas: 1, Prefix: "sallyport"} }
 
 // storeDecoder decodes the key store.

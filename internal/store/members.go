@@ -28,8 +28,8 @@ type Member struct {
 func (m Member) String() string { return fmt.Sprintf("process %d on %s", m.PID, m.Host) }
 
 const (
-	// beatInterval is how often a member writes that it is alive. It counts as dead after deadBeats beats of another member
-	// without a beat of its own, and is not told its state by clocks.
+	// beatInterval is how often a member writes a heartbeat. It counts as dead when another member has written deadBeats
+	// heartbeats and has seen none of it: the clocks of members are not compared.
 	beatInterval = 2 * time.Second
 	deadBeats    = 5
 	// stalled is the age of the last beat beyond which the store counts as unreachable.
@@ -134,7 +134,7 @@ func (m *members) observe(ctx context.Context) error {
 	return nil
 }
 
-// leave says that this process has ended, so that others need not count.
+// leave removes this process, so that others need not wait until it counts as dead.
 func (m *members) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()

@@ -56,9 +56,8 @@ const (
 	oldestServer = "2.12.0"
 )
 
-// Connect returns a store on NATS servers. Its errors are an [ErrRefused], if the servers do not accept this client or
-// its files cannot be read. Servers that do not answer are not an error: until they do, all operations return
-// [ErrUnreachable].
+// Connect returns a store on NATS servers. The error is [ErrRefused] if the servers do not accept this client, or if its
+// files cannot be read. Servers that do not answer are no error: until they do, all operations return [ErrUnreachable].
 func Connect(r Remote) (*Store, error) {
 	r = r.withDefaults()
 	m := &remote{set: r, up: make(chan struct{})}

@@ -118,7 +118,7 @@ func (a *App) openStored(dir string) (own *http.Client, closing func() error, er
 
 // openIdle opens the stored records for a verb, if no gateway of the data directory has them.
 func openIdle(dir string, cfg *config.Config, log *slog.Logger) (*store.Store, error) {
-	if cfg.Store.URL != "" || cfg.Store.Problem != "" {
+	if cfg.Store.IsRemote() {
 		return ConnectStore(cfg, log)
 	}
 	return store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: ShareTimeout})

@@ -73,7 +73,7 @@ const ShareTimeout = 300 * time.Millisecond
 // OpenRecords opens the stored records for serve. It returns nil if records are kept in memory only. One process has
 // the store at a time; with share, the others keep their records in memory.
 func (a *App) OpenRecords(cfg *config.Config, log *slog.Logger, share bool) (*store.Store, error) {
-	if cfg.Store.URL != "" || cfg.Store.Problem != "" {
+	if cfg.Store.IsRemote() {
 		return ConnectStore(cfg, log)
 	}
 	dir := a.DataDir()

@@ -17,7 +17,7 @@ import (
 // CopyRecords opens a temporary copy of the stored records, as a gateway may be writing to them, or connects to the servers that have them; nil if there are none. The caller calls done.
 func (a *App) CopyRecords(ctx context.Context) (records *store.Store, done func() error, err error) {
 	done = func() error { return nil }
-	if cfg, err := a.Load(); err == nil && (cfg.Store.URL != "" || cfg.Store.Problem != "") {
+	if cfg, err := a.Load(); err == nil && cfg.Store.IsRemote() {
 		records, err = ConnectStore(cfg, a.Logger(slog.LevelError))
 		if err != nil {
 			return nil, done, err

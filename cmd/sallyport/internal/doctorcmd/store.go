@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"sallyport/cmd/sallyport/internal/cli"
@@ -19,7 +20,7 @@ const storeTimeout = 15 * time.Second
 
 // checkStore reports the servers that have the records; nothing if the data directory has them.
 func (a *app) checkStore(ctx context.Context, cfg *config.Config) []finding {
-	if cfg.Store.URL == "" && cfg.Store.Problem == "" {
+	if !cfg.Store.IsRemote() {
 		return nil
 	}
 	check := sandbox.Check{Name: "store", Fix: "see the section store of the settings, and docs/how-to/share-a-store.md"}
@@ -31,7 +32,7 @@ func (a *app) checkStore(ctx context.Context, cfg *config.Config) []finding {
 	behind := laggingStreams(state)
 	check.OK, check.Warn = true, len(behind) > 0
 	check.Detail = fmt.Sprintf("NATS %s, %s of %s, leaders %s, %s, answered in %s", sanitize.Line(state.Version, 20), cli.Count(cfg.Store.Replicas, "replica"), cli.Count(len(state.Streams), "stream"),
-		leaders(state), cli.Count(members, "other member"), state.Delay.Round(time.Millisecond))
+		leadersText(state), cli.Count(members, "other member"), state.Delay.Round(time.Millisecond))
 	if check.Warn {
 		check.Detail += "; behind or without a leader: " + summarizeList(behind)
 		check.Fix = "start the servers that are down, and wait until they have caught up"
@@ -59,28 +60,34 @@ func (a *app) storeState(ctx context.Context, cfg *config.Config) (state store.S
 	return state, members, nil
 }
 
-// leaders returns how many streams each server leads.
-func leaders(state store.State) string {
+// leaders returns how many streams each server leads. A single server leads none.
+func leaders(state store.State) map[string]int {
 	count := map[string]int{}
 	for _, s := range state.Streams {
 		if s.Leader != "" {
 			count[sanitize.Line(s.Leader, 40)]++
 		}
 	}
+	return count
+}
+
+// leadersText describes the leaders.
+func leadersText(state store.State) string {
+	count := leaders(state)
 	if len(count) == 0 {
 		return "none (one server)"
 	}
-	return fmt.Sprint(count)[len("map"):]
+	return strings.TrimPrefix(fmt.Sprint(count), "map")
 }
 
 // laggingStreams returns the streams of which a replica is behind, or which have no leader although others do.
 func laggingStreams(state store.State) (list []string) {
-	led := leaders(state)[0] == '['
+	clustered := len(leaders(state)) > 0
 	for _, s := range state.Streams {
 		for _, server := range s.Behind {
 			list = append(list, fmt.Sprintf("%s on %s", s.Name, sanitize.Line(server, 40)))
 		}
-		if led && s.Leader == "" {
+		if clustered && s.Leader == "" {
 			list = append(list, s.Name)
 		}
 	}

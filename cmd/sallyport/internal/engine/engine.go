@@ -199,7 +199,7 @@ func loadSettings(a *cli.App, working bool) (*config.Config, error) {
 
 // openRecords opens the records of the data directory. It creates them only if working is set.
 func openRecords(a *cli.App, cfg *config.Config, log *slog.Logger, working bool) (*store.Store, error) {
-	if cfg.Store.URL != "" || cfg.Store.Problem != "" {
+	if cfg.Store.IsRemote() {
 		return cli.ConnectStore(cfg, log)
 	}
 	dir := filepath.Join(a.DataDir(), cli.RecordsFolder)

@@ -71,8 +71,11 @@ func (d *httpListener) groups() *access.Directory {
 func (d *httpListener) serve(ctx context.Context, s *service) error {
 	direct := s.direct(s.modeNow)
 	defer direct.Close()
-	tools := mcpserver.New(s.rateLimitedService(), s.tools())
-	defer tools.Close()
+	var tools *mcpserver.Tools // nil: --mode excludes code mode
+	if s.servesCode() {
+		tools = mcpserver.New(s.rateLimitedService(), s.tools())
+		defer tools.Close()
+	}
 	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Body: s.cfg.HTTP.Body, Logger: s.log}
 	opts := &httpserver.Options{
 		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(s.cfg.HTTP), Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,

@@ -57,8 +57,8 @@ execute_code. It is started by an MCP client, and ends, with all processes that 
 started, when the client closes stdin or sends SIGINT or SIGTERM.
 
 With --http it listens instead, at /mcp, for clients of every revision. Other
-machines can connect only with http.tokens or http.oauth in upstreams.yaml. After
-SIGTERM running calls may finish, within http.grace.
+machines can connect only with http.tokens, http.oauth or http.login in
+upstreams.yaml. After SIGTERM running calls may finish, within http.grace.
 
 With --compat clients of another code execution server see its tools and get its
 answers: see docs/how-to/replace-another-server.md.
@@ -68,6 +68,7 @@ themselves, each as UPSTREAM__NAME, and calls are forwarded unchanged. In mode
 search they see search_tools and call_tool in place of these tools. The mode is in
 the URL of a client (/mcp?mode=direct, also /mcp?codemode=off and /mcp/direct),
 else it is that of --mode, else that of clients: and mode: in upstreams.yaml.
+With --mode direct or search no client gets mode code.
 
 The log goes to stderr. It has no arguments, no results and no secrets in it.
 An error in upstreams.yaml ends it with status 2 before anything starts; an
@@ -136,6 +137,9 @@ func (s *serveOptions) check() error {
 func (s serveOptions) modeOf(cfg *config.Config, name, version string) config.Mode {
 	return cmp.Or(config.Mode(s.mode), cfg.ModeOf(name, version), cfg.Mode, config.ModeCode)
 }
+
+// servesCode reports whether clients over HTTP may use code mode: --mode with another mode excludes it, whatever their URL names.
+func (s serveOptions) servesCode() bool { return s.mode == "" || s.mode == string(config.ModeCode) }
 
 // noRoots reports whether no client can list its folders to upstreams.
 func (s serveOptions) noRoots(cfg *config.Config) bool {
