@@ -212,10 +212,7 @@ func syslogStream(t *testing.T, listener net.Listener, address string) {
 	for range 2 {
 		done := make(chan error, 1)
 		go func() { done <- sink.Send(t.Context(), all) }()
-		conn, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := accept(t, listener, done)
 		in := bufio.NewReader(conn)
 		for i, priority := range []int{13*8 + 6, 13*8 + 4, 13*8 + 6} {
 			size, err := in.ReadString(' ')
@@ -237,6 +234,29 @@ func syslogStream(t *testing.T, listener net.Listener, address string) {
 		}
 		_ = conn.Close()
 	}
+}
+
+// accept returns the next connection, and fails if the records are sent without one.
+func accept(t *testing.T, listener net.Listener, sent <-chan error) net.Conn {
+	t.Helper()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			accepted <- conn
+		}
+	}()
+	select {
+	case conn := <-accepted:
+		return conn
+	case <-time.After(10 * time.Second):
+	}
+	select {
+	case err := <-sent:
+		t.Fatal("the records were sent without a new connection:", err)
+	default:
+		t.Fatal("no connection within 10 s")
+	}
+	return nil
 }
 
 // TestSyslogDatagram: over UDP and a Unix socket a message is a datagram, and one that would be too long goes without its program.

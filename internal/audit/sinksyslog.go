@@ -118,11 +118,22 @@ func (s *syslog) connect(ctx context.Context) error {
 	return err
 }
 
-// connected reports whether the server has not closed the connection, which a write would not detect at once. The server sends no data.
+// closeWait is how long a read waits for the end of a connection.
+const closeWait = 10 * time.Millisecond
+
+// connected reports whether the server has not closed the connection, which a write would not detect at once: its records would
+// be lost. The server sends no data.
 func (s *syslog) connected() bool {
-	if s.conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
-		return false
+	for {
+		began := time.Now()
+		if s.conn.SetReadDeadline(began.Add(closeWait)) != nil {
+			return false
+		}
+		late := time.Since(began) > closeWait/2 // on a busy machine; after its deadline, Read does not look at the connection
+		_, err := s.conn.Read(make([]byte, 1))
+		if late && errors.Is(err, os.ErrDeadlineExceeded) {
+			continue
+		}
+		return !errors.Is(err, io.EOF) && (err == nil || errors.Is(err, os.ErrDeadlineExceeded))
 	}
-	_, err := s.conn.Read(make([]byte, 1))
-	return !errors.Is(err, io.EOF) && (err == nil || errors.Is(err, os.ErrDeadlineExceeded))
 }
