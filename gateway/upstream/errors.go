@@ -220,12 +220,15 @@ func (s faults) connectError(limited context.Context, err error) *tool.Error {
 			}
 		}
 	}
-	kind := tool.Upstream
-	if e, ok := errors.AsType[*tool.Error](err); ok {
-		kind = e.Kind
+	kind, again := tool.Upstream, !s.cannotStart(err)
+	switch e, ok := errors.AsType[*tool.Error](err); {
+	case ok && e.Kind == tool.Invalid: // the upstream's settings are, not the caller's arguments
+		again = false
+	case ok:
+		kind, again = e.Kind, again && e.Kind == tool.Upstream
 	}
 	// Nothing has been called yet.
-	return &tool.Error{Kind: kind, Message: fmt.Sprintf("cannot connect to upstream %s: %s", s.settings.ID, reason), Err: err, Retryable: kind == tool.Upstream && !s.cannotStart(err)}
+	return &tool.Error{Kind: kind, Message: fmt.Sprintf("cannot connect to upstream %s: %s", s.settings.ID, reason), Err: err, Retryable: again}
 }
 
 // cannotStart reports whether the program cannot be started, and a retry would fail too.

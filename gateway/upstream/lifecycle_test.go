@@ -107,10 +107,14 @@ func TestExitAtStartBacksOff(t *testing.T) {
 func TestCannotStart(t *testing.T) {
 	s := open(t, upstream.Settings{ID: "x", Command: "no-such-program-here"}, nil)
 	wantError(t, s.Connect(t.Context()), tool.Upstream, `start "no-such-program-here": executable file not found`)
-	s = open(t, upstream.Settings{ID: "x"}, nil)
-	wantError(t, s.Connect(t.Context()), tool.Invalid, "either a command or a url")
-	s = open(t, upstream.Settings{ID: "x", URL: "ftp://a"}, nil)
-	wantError(t, s.Connect(t.Context()), tool.Invalid, "http://")
+	for reason, set := range map[string]upstream.Settings{"either a command or a url": {ID: "x"}, "http://": {ID: "x", URL: "ftp://a"}} {
+		s = open(t, set, nil)
+		for range 2 { // the second time within the backoff
+			if e := wantError(t, s.Connect(t.Context()), tool.Upstream, reason); e.Retryable {
+				t.Errorf("a retry would help: %+v", e)
+			}
+		}
+	}
 }
 
 func TestConnectIsShared(t *testing.T) {
