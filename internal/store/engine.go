@@ -185,14 +185,45 @@ func (j *jet) append(ctx context.Context, subject string, m message, after int64
 		opts = append(opts, jetstream.WithExpectLastSequencePerSubject(uint64(after)))
 	}
 	var number uint64
+	repeated := false
 	err := j.scope.try(ctx, func(ctx context.Context) error {
 		ack, err := j.js.PublishMsg(ctx, msg, opts...)
-		if err == nil {
+		switch {
+		case err == nil:
 			number = ack.Sequence
+		case repeated && isConflict(err):
+			number, err = j.earlier(ctx, msg, uint64(after), err)
 		}
+		repeated = true
 		return err
 	})
 	return number, err
+}
+
+// errPending is that of a message that the servers may have accepted, and have not stored yet.
+var errPending = errors.New("an earlier attempt may be in progress")
+
+// earlier returns the number of a message that was to be the first after another one, if an earlier attempt has stored it.
+// Else it returns conflict, the error of the last attempt: servers compare the last number of the subject before they look
+// for a duplicate, or when a new leader does not know the duplicate yet.
+func (j *jet) earlier(ctx context.Context, msg *nats.Msg, after uint64, conflict error) (uint64, error) {
+	first, err := j.stream.GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(msg.Subject))
+	switch {
+	case err == nil && first.Header.Get(jetstream.MsgIDHeader) == msg.Header.Get(jetstream.MsgIDHeader):
+		return first.Sequence, nil
+	case err == nil:
+		return 0, conflict
+	case !errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, err
+	}
+	last, err := j.stream.GetLastMsgForSubject(ctx, msg.Subject)
+	if err == nil && last.Sequence == after || after == 0 && errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, errPending // nothing that is stored is in conflict
+	}
+	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, conflict
+	}
+	return 0, err
 }
 
 func (j *jet) last(ctx context.Context, subject string) (m message, err error) {
@@ -330,13 +361,19 @@ const (
 	full                            = "maximum "
 )
 
+// isConflict reports whether the last message of a subject is not the expected one.
+func isConflict(err error) bool {
+	api, isAPI := errors.AsType[*jetstream.APIError](err)
+	return isAPI && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
 // translate maps the engine's errors to ours.
 func translate(err error) error {
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case err == nil:
 		return nil
-	case isAPI && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant):
+	case isConflict(err):
 		return ErrConflict
 	case isAPI && api.ErrorCode == storeFailed && strings.HasPrefix(api.Description, full):
 		return ErrFull

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,7 @@ func TestRemote(t *testing.T) {
 		name string
 		run  func(t *testing.T, c *natscluster.Cluster)
 	}{
-		{"conformance", remoteConformance}, {"refused", remoteRefused}, {"foreign", remoteForeign}, {"claims", remoteClaims}, {"replicas", remoteReplicas}, {"one killed", remoteOneKilled}, {"two killed", remoteTwoKilled},
+		{"conformance", remoteConformance}, {"refused", remoteRefused}, {"foreign", remoteForeign}, {"claims", remoteClaims}, {"late answer", remoteLateAnswer}, {"replicas", remoteReplicas}, {"one killed", remoteOneKilled}, {"two killed", remoteTwoKilled},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, c) }) {
 			return
@@ -239,6 +240,96 @@ func remoteReplicas(t *testing.T, c *natscluster.Cluster) {
 			t.Errorf("%+v", stream)
 		}
 	}
+}
+
+// remoteLateAnswer withholds the answer to a fenced append until it is repeated.
+func remoteLateAnswer(t *testing.T, c *natscluster.Cluster) {
+	t.Helper()
+	ctx := t.Context()
+	slow := startLateServer(t, strings.Split(c.URL(), ",")[0])
+	for _, replicas := range []int{1, 3} {
+		set := settings(t, c)
+		set.URL, set.Replicas, set.Prefix, set.Creds = slow.url, replicas, fmt.Sprint("late", replicas), c.RawCreds
+		s := connect(t, set)
+		log, err := s.Log("late", store.Limits{})
+		b, err2 := s.Bucket("late", store.Limits{})
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		first, err := log.AppendAfter(ctx, store.Key{"run"}, 0, []byte("1"))
+		made, err2 := b.Create(ctx, store.Key{"a"}, []byte("1"))
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		resume := slow.hold()
+		time.AfterFunc(2500*time.Millisecond, resume)
+		var work sync.WaitGroup
+		work.Go(func() {
+			if _, err := b.Update(ctx, store.Key{"a"}, []byte("2"), made); err != nil {
+				t.Errorf("update, %d replicas: %v", replicas, err)
+			}
+		})
+		second, err := log.AppendAfter(ctx, store.Key{"run"}, first, []byte("2"))
+		if err != nil {
+			t.Errorf("append, %d replicas: %v", replicas, err)
+		}
+		work.Wait()
+		if last, err := log.Last(ctx, store.Key{"run"}); err != nil || last.Revision != second || string(last.Value) != "2" {
+			t.Errorf("%d replicas: appended %d, last is %+v, %v", replicas, second, last, err)
+		}
+		if _, err := log.AppendAfter(ctx, store.Key{"run"}, first, []byte("3")); !errors.Is(err, store.ErrConflict) {
+			t.Error("the fence does not hold:", err)
+		}
+	}
+}
+
+// lateServer passes connections on to a server, and can withhold what the server sends.
+type lateServer struct {
+	url  string
+	open sync.RWMutex
+}
+
+func startLateServer(t *testing.T, target string) *lateServer {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	l := &lateServer{url: "tls://" + listener.Addr().String()}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", strings.TrimPrefix(target, "tls://"))
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go l.pass(server, client, func() {})
+			go l.pass(client, server, func() { l.open.RLock(); l.open.RUnlock() }) //nolint:staticcheck // waits while the lock is held
+		}
+	}()
+	return l
+}
+
+func (l *lateServer) pass(to, from net.Conn, wait func()) {
+	defer func() { _, _ = to.Close(), from.Close() }()
+	for buffer := make([]byte, 64<<10); ; {
+		n, err := from.Read(buffer)
+		wait()
+		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
+			return
+		}
+	}
+}
+
+// hold withholds what the server sends until resume is called.
+func (l *lateServer) hold() (resume func()) {
+	l.open.Lock()
+	return l.open.Unlock
 }
 
 // write appends under a fence until stop is closed, and returns what was acknowledged.
