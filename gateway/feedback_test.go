@@ -37,13 +37,13 @@ func desks(s *site) {
 	})
 }
 
-// as is what one session of somebody does.
+// as is what one session does.
 func as(t *testing.T, principal, session string) context.Context {
 	t.Helper()
 	return tool.WithSession(tool.WithPrincipal(t.Context(), principal), session)
 }
 
-// use has somebody search and call, in some sessions.
+// use searches and calls as one principal, in some sessions.
 func use(t *testing.T, g *gateway.Gateway, principal, query, id string, sessions int) {
 	t.Helper()
 	for i := range sessions {
@@ -61,7 +61,7 @@ func use(t *testing.T, g *gateway.Gateway, principal, query, id string, sessions
 	}
 }
 
-// firstFor is the best answer to somebody's query.
+// firstFor returns the first hit of a principal's query.
 func firstFor(t *testing.T, g *gateway.Gateway, principal, query string) string {
 	t.Helper()
 	found, err := g.Searcher.Search(as(t, principal, "looks"), toolsearch.Request{Query: query, Detail: toolsearch.Names})
@@ -143,7 +143,7 @@ func TestClicksMoveTools(t *testing.T) {
 	mustClose(t, g)
 }
 
-// TestWhatIsNoClick: failures, changed definitions, and calls that nobody searched for teach nothing.
+// TestWhatIsNoClick: failures, changed definitions, and calls without a search are not learned.
 func TestWhatIsNoClick(t *testing.T) {
 	sites := map[string]*site{"alpha": newSite(t, desks), "beta": newSite(t, desks)}
 	g := open(t, settings(sites), nil)
@@ -178,7 +178,7 @@ func TestWhatIsNoClick(t *testing.T) {
 	})
 }
 
-// TestProgramsClick: what a program calls after a search counts for whoever runs it, once for all its calls.
+// TestProgramsClick: what a program calls after a search counts for its principal, once for all its calls.
 func TestProgramsClick(t *testing.T) {
 	g := open(t, withRunsc(t, desksSettings(t)), nil)
 	g.Catalog.WaitConnected(t.Context())
@@ -302,7 +302,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// TestReloadLearning: learning goes on and off without a restart, and forgets nothing by that.
+// TestReloadLearning: learning is switched on and off without a restart, and what was learned stays.
 func TestReloadLearning(t *testing.T) {
 	cfg := desksSettings(t)
 	g := open(t, cfg, &gateway.Options{CacheDir: t.TempDir()})

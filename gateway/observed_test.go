@@ -210,7 +210,7 @@ func TestObserveCanBeTurnedOff(t *testing.T) {
 	}
 }
 
-// TestObservedOfDamage: a file that is no use is a line in the log, and is begun anew.
+// TestObservedOfDamage: a damaged file is logged and replaced.
 func TestObservedOfDamage(t *testing.T) {
 	cfg, dir := settings(map[string]*site{"up": newSite(t, silent(says(`{"id":1}`)))}), t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "shapes"), 0o700); err != nil {
@@ -309,7 +309,7 @@ func noSecrets(t *testing.T, dir string) {
 	}
 }
 
-// TestObservedWhileProgramsRun: wrappers change under a program that runs, which goes on with those that it has.
+// TestObservedWhileProgramsRun: wrappers change while a program runs, which continues with its own.
 func TestObservedWhileProgramsRun(t *testing.T) {
 	answer := says(`{"id":1}`)
 	g := open(t, withRunsc(t, settings(map[string]*site{"up": newSite(t, silent(answer))})), nil)

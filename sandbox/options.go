@@ -93,7 +93,7 @@ type Service struct {
 	Space int64
 	// Socket gives it a Unix socket, /run/sallyport/service.sock, that Server.Listener listens on.
 	Socket bool
-	// ThirdParty is set for a program of somebody else, such as an MCP server. It sees no wrappers and no files of the guest.
+	// ThirdParty is set for a third-party program, such as an MCP server. It sees no wrappers and no files of the guest.
 	ThirdParty *ThirdParty
 }
 
@@ -110,7 +110,7 @@ type Network interface {
 // HomeDir is the home folder of a third-party program.
 const HomeDir = "/home/server"
 
-// ThirdParty configures a program of somebody else. Service.Mounts may have files then, if the environment has no root of its own.
+// ThirdParty configures a third-party program. Service.Mounts may have files then, if the environment has no root of its own.
 type ThirdParty struct {
 	// Stdin, Stdout and Stderr are its standard streams: pipes, which Serve closes. The methods Read and Write of the server fail.
 	Stdin, Stdout, Stderr *os.File

@@ -25,7 +25,7 @@ const (
 	// reuseGrowth is the memory in bytes that may be in use beyond that of a new sandbox before the next program.
 	reuseGrowth = 64 << 20
 	// burstGap is the longest time between the programs of a burst of one owner. It is shorter than a refill, so that an
-	// owner with few programs gets unused sandboxes also beside a burst of another.
+	// owner with few programs gets unused sandboxes also during a burst of another.
 	burstGap = 300 * time.Millisecond
 	// reuseNice and reuseGroupNice give programs that have a sandbox of their own, which are lone ones, priority over a burst
 	// for the CPU: among processes of one scheduling group, and among groups.
@@ -186,7 +186,7 @@ func (r *reuse) inBurst(k kind) bool {
 }
 
 // put keeps a sandbox for the next program of its owner. Until the processes of the last program have ended, they are
-// watched: a program may report its end and go on. A sandbox whose last program failed is discarded.
+// watched: a program may report its end and continue. A sandbox whose last program failed is discarded.
 func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
 	b.lastUsed = time.Now()
 	last := b.zygote.Current()

@@ -112,7 +112,7 @@ func TestBenchModel(t *testing.T) {
 // changing is what differs between runs: addresses, times, tokens.
 var changing = regexp.MustCompile(`localhost:\d+|\d+(\.\d+)? ?m?s\b|\d[\d,]*\d`)
 
-// What is there so far is printed when somebody has seen enough.
+// After an interrupt, the results so far are printed.
 func (r *modelRig) interrupted(t *testing.T) {
 	s := r.endpoint(endpoint.OpenAI)
 	hung := make(chan struct{})

@@ -244,7 +244,7 @@ type oldCall struct {
 }
 
 // TestOldAPI makes all requests in their order: answers have what they had. Among them are a held program and a failed
-// one that go on, a form that is answered, a run that goes on after an approval.
+// one that continue, a form that is answered, a run that continues after an approval.
 func TestOldAPI(t *testing.T) {
 	h := newOldHome(t)
 	cmd := h.command(t, "serve", "--http", "127.0.0.1:0")

@@ -24,7 +24,7 @@ func readDeployFile(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestDeployedCommands: what a service and a container start is a command line of ours, and their settings can be read.
+// TestDeployedCommands: the command lines of the service and the container are valid, and their settings can be read.
 func TestDeployedCommands(t *testing.T) {
 	unit, container := readDeployFile(t, "sallyport.service"), readDeployFile(t, "Containerfile")
 	lines := map[string][]string{}

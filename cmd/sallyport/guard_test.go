@@ -171,7 +171,7 @@ def reach(path):
 print(found, os.path.exists(%q), reach(%q), reach("/run/sallyport/control.sock"))`, g.dir, g.path("data/sallyport/control/x.sock")))
 	want(t, "sockets and files", got, "[] False FileNotFoundError FileNotFoundError")
 	g.person.decides("deny")
-	// The guest's own end of the bridge, which sends what it is told.
+	// The guest's end of the bridge, which sends the frames of the test.
 	got = g.run(`
 import gc
 bridge = next(o for o in gc.get_objects() if type(o).__name__ == "Bridge")
@@ -290,7 +290,7 @@ func (g *guarded) waits(t *testing.T) (id string) {
 	return id
 }
 
-// answeredByCLI: a program of a client that cannot be asked waits, and goes on with what the command says.
+// answeredByCLI: a program of a client without elicitation waits, and continues with the answer of the command.
 func (g *guarded) answeredByCLI(t *testing.T) {
 	for _, test := range []struct{ answer, text, want string }{{"approve", "ask cli", "pushed ask cli"}, {"deny", "ask no", "denied: desk.push was not approved"}} {
 		answer := make(chan string, 1)
@@ -342,7 +342,7 @@ var (
 	executionID = regexp.MustCompile(`\be-[a-z0-9]{10,}`)
 )
 
-// flow: who has read what is private and what is untrusted writes to nobody outside unasked, and the command says why.
+// flow: after private and untrusted data was read, a write to the outside needs an approval, and the command says why.
 func (g *guarded) flow(t *testing.T) {
 	got := g.run(fmt.Sprintf(`
 from servers.files import read_text_file

@@ -77,7 +77,7 @@ func (g *guarded) read(name string) string {
 	return string(data)
 }
 
-// configure writes the settings; programs wait that long at a call that nobody can be asked about at once.
+// configure writes the settings; programs wait that long for an approval that is not given at once.
 func (g *guarded) configure(wait string) {
 	g.t.Helper()
 	server := func(name string) string {
@@ -110,7 +110,7 @@ func (g *guarded) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// cli runs one of our commands beside the gateway, and gives what it printed on stdout.
+// cli runs a command while the gateway runs, and returns its stdout.
 func (g *guarded) cli(args ...string) string {
 	g.t.Helper()
 	out, err := g.try(args...)
@@ -330,7 +330,7 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-// deskSecret is what the gateway has for the desk, which says it again to whoever asks.
+// deskSecret is a secret of the upstream desk, which returns it in its results.
 const deskSecret = "s3cret-of-the-desk-0451"
 
 // counter is "desk", an upstream of the test that counts what it is asked to do.

@@ -125,7 +125,7 @@ func hold() {
 	os.Exit(exitCode(cmd.Wait()))
 }
 
-// brokenPipe is "brokenpipe command...": nobody reads the command's stdout.
+// brokenPipe is "brokenpipe command...": the command's stdout is a pipe without a reader.
 func brokenPipe() {
 	r, w, err := os.Pipe()
 	check(err)

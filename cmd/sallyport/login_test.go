@@ -102,7 +102,7 @@ func (d *desk) serve() (stop func() string) {
 	}
 }
 
-// sallyport runs the binary, as a person does beside a gateway that runs.
+// sallyport runs the binary while a gateway runs.
 func (d *desk) sallyport(args ...string) string {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), d.binary, append(args, "--config", d.config)...)

@@ -70,7 +70,7 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestEnds: how every end of a program is told; the scripts show those that can be brought about cheaply.
+// TestEnds: what is printed at every end of a program; the scripts have the ends that are cheap to cause.
 func TestEnds(t *testing.T) {
 	limits := sandbox.DefaultLimits()
 	for _, c := range []struct {

@@ -126,7 +126,7 @@ func TestBesieged(t *testing.T) {
 	t.Run("a client reads nothing", func(t *testing.T) {
 		b.checkMemory(t, 32, func() {
 			conn := b.run(t, "Accept: text/event-stream\r\n", "from servers.gate import enter\nfor i in range(80_000): print(i, 'x' * 99)\nenter()\n'done'")
-			b.inside(t) // with 8 MB that nobody has read
+			b.inside(t) // with 8 MB that are not read yet
 			b.gate.open <- struct{}{}
 			await(t, "it is on record", func() bool { return b.last(t) == "ok" })
 			_ = conn.Close()

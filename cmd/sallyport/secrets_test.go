@@ -69,7 +69,7 @@ func (h *secretRig) write(name, text string) {
 	}
 }
 
-// record keeps what somebody said.
+// record stores a message.
 func (h *secretRig) record(who string, text []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +156,7 @@ func (h *secretRig) overHTTP() string {
 	return web.URL
 }
 
-// run runs the command beside the gateway, and keeps what it says.
+// run runs the command while the gateway runs, and stores its output.
 func (h *secretRig) run(args ...string) string {
 	h.t.Helper()
 	cmd := exec.CommandContext(h.t.Context(), "sallyport", args...)

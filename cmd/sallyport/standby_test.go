@@ -47,7 +47,7 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// runsSince counts the runs of the clock that were started after a time, as whoever has the records tells them.
+// runsSince counts the runs of the clock that were started after a time, according to the gateway that has the records.
 func (s *flowsSite) runsSince(t *testing.T, since time.Time) (n int) {
 	t.Helper()
 	out, err := s.command("workflow", "runs", "--json").Output()

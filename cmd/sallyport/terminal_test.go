@@ -63,7 +63,7 @@ func TestBackupTerminal(t *testing.T) {
 	}
 	var saved []byte
 	shown := pipeOnTerminal(t, env, `cd "$1"; sallyport backup --data data - >pipe`, home, "writing the backup, ", func(wait func()) error {
-		f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // nobody writes yet
+		f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without a writer yet
 		if err != nil {
 			return err
 		}

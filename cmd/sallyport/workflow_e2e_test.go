@@ -139,7 +139,7 @@ func TestWorkflowsServed(t *testing.T) {
 	}
 }
 
-// hooks sends webhooks: one that is signed starts a run, twice is once, and who has no secret starts nothing.
+// hooks sends webhooks: a signed one starts a run, once for two deliveries; without the secret nothing starts.
 func (s *flowsSite) hooks(t *testing.T) {
 	t.Helper()
 	const body = `{"ref":"main"}`

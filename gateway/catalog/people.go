@@ -193,7 +193,7 @@ func (p *people) sweep() {
 			continue
 		}
 		delete(p.sessions, who)
-		p.closing.Go(func() { _ = one.Close() }) // an error is of a connection that nobody uses
+		p.closing.Go(func() { _ = one.Close() }) // an error is of a connection that is no longer used
 	}
 }
 

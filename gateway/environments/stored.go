@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// DefaultUnused is how long images and packages are kept that nobody uses.
+	// DefaultUnused is how long unused images and packages are kept.
 	DefaultUnused = 30 * 24 * time.Hour
 	// MinUnused is the shortest time of disuse after which they are removed while a gateway runs. It is twice the time
 	// between two marks of use.
@@ -172,7 +172,7 @@ func (e *Environments) layerInUse(digest string) bool {
 	return err != nil || used.paths[layerKey(digest)]
 }
 
-// pruneUnused removes images that nobody has used for [DefaultUnused], at most once a day for all processes with the
+// pruneUnused removes images that were not used for [DefaultUnused], at most once a day for all processes with the
 // same cache directory. Errors are logged.
 func (e *Environments) pruneUnused(ctx context.Context) {
 	due, err := pruneDue(e)

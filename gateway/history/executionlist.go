@@ -129,7 +129,7 @@ func (h *History) briefsOf(ctx context.Context) ([]Brief, error) {
 	h.awaitRecovery(ctx)
 	h.takeOver(ctx)
 	known, operator := map[string]bool{}, tool.Operator(ctx) != ""
-	late := h.pendingRecords(tool.Principal(ctx), operator) // first, so that records written meanwhile are found in the store
+	late := h.pendingRecords(tool.Principal(ctx), operator) // first, so that records that are written now are found in the store
 	all, err := h.briefs.read(ctx, h.records)
 	if err != nil {
 		return nil, toolcall.Unreadable(ctx, h.opts.Logger, err)

@@ -132,7 +132,7 @@ func (c *calls) onReconnect(session string) {
 func (c *calls) abandon(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.disconnected[session] == nil { // it reconnected meanwhile
+	if c.disconnected[session] == nil { // it has reconnected
 		return
 	}
 	delete(c.disconnected, session)

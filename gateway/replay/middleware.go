@@ -122,7 +122,7 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 		})
 		if err != nil {
 			rr.logJournalError(ctx, run, err)
-			if !rr.repeatable(made.Tool) { // after a crash, nobody would know of it
+			if !rr.repeatable(made.Tool) { // after a crash, it would be unknown
 				return tool.Result{}, unwritableError(err)
 			}
 		}

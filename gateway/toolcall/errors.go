@@ -53,7 +53,7 @@ func Unreadable(ctx context.Context, log *slog.Logger, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
 }
 
-// OperatorsOnly returns the error for a caller who is not an operator.
+// OperatorsOnly returns the error for a caller without the rights of an operator.
 func OperatorsOnly(what string) error {
 	return &tool.Error{Kind: tool.Denied, Message: what + " is for operators only", Hint: "a token with scope operate, or http.operators in upstreams.yaml, makes one"}
 }

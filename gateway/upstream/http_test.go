@@ -207,7 +207,7 @@ func TestHTTPSessionLostUnderWay(t *testing.T) {
 		t.Errorf("%d calls arrived, want the first once and the second twice", n)
 	}
 	web.intercept(nil)
-	web.restart(nil) // nobody ends the session that was said to be lost
+	web.restart(nil) // the lost session is not deleted
 }
 
 func TestHTTPServerGone(t *testing.T) {
@@ -360,7 +360,7 @@ func TestHTTPRetryable(t *testing.T) {
 	}
 }
 
-// TestHTTPNotDelivered: where each request has a connection of its own, one that finds nobody says so.
+// TestHTTPNotDelivered: where each request has a connection of its own, the error of a refused one says so.
 func TestHTTPNotDelivered(t *testing.T) {
 	web := newSite(t, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 	web.Server = httptest.NewUnstartedServer(http.HandlerFunc(web.serve))

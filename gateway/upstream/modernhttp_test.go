@@ -126,7 +126,7 @@ func TestHostileStreamOfACall(t *testing.T) {
 	if err == nil || len(p.told) != 1 || p.told[0] != `notifications/message {"data":"two lines"}` || p.asked != nil {
 		t.Errorf("%v, told %v, asked %v", err, p.told, p.asked)
 	}
-	_, err = callContext(t.Context(), s, "echo", `{"a":"poison"}`) // nobody to be told or asked
+	_, err = callContext(t.Context(), s, "echo", `{"a":"poison"}`) // without a caller to notify or ask
 	if err == nil {
 		t.Error("half an answer is an answer")
 	}

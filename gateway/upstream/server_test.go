@@ -301,7 +301,7 @@ func (s *rawServer) call(req request) {
 		s.change(req)
 	case "nonsense":
 		s.result(req, `["not a result"]`)
-	case "pings": // and nobody reads the answers
+	case "pings": // and does not read the answers
 		for i := range 20_000 {
 			s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"ping %d","method":"ping"}`, i))
 		}

@@ -329,7 +329,7 @@ func (s *Session) Close() error {
 		cancel()
 		s.closeLink() // at once, without waiting for the loop
 		<-s.stopped
-		s.closeLink() // one that the loop made meanwhile
+		s.closeLink() // one that the loop has opened
 		s.closingLinks.Wait()
 	})
 	return nil

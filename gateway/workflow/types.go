@@ -17,7 +17,7 @@ type Start struct {
 	Trigger string
 	// Key makes the start idempotent: if a run was started with the same workflow and key, it is returned. "" is none.
 	Key string
-	// Peer is asked for missing inputs; nil asks nobody.
+	// Peer is asked for missing inputs; nil means that nothing is asked.
 	Peer tool.Peer
 	// Parent is the execution or run that starts it; "" is none.
 	Parent string

@@ -23,7 +23,7 @@ import (
 	"sallyport/internal/testutil/tlstest"
 )
 
-// recordingSink is a sink in memory that fails when it is told to.
+// recordingSink is a sink in memory that fails on demand.
 type recordingSink struct {
 	mu      sync.Mutex
 	got     []audit.Record

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/envfile"
 	"sallyport/internal/secret"
 	"sallyport/internal/settingsfile"
 )
@@ -112,7 +113,7 @@ func (w *world) store(f *settingsfile.File, secrets config.Secrets) {
 		return
 	}
 	old, _ := os.ReadFile(w.envFile)
-	data, err := config.MergeEnv(old, secrets)
+	data, err := envfile.Merge(old, secrets)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func (w *world) tokens() map[string]string {
 		w.t.Fatal(err)
 	}
 	data, _ := os.ReadFile(w.envFile)
-	vars, err := config.ParseEnv(data)
+	vars, err := envfile.Parse(data)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/internal/config"
+	"sallyport/internal/envfile"
 	"sallyport/internal/secret"
 	"sallyport/internal/settingsfile"
 
@@ -80,7 +81,7 @@ func readVariables(file string) (config.Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.ParseEnv(data)
+	return envfile.Parse(data)
 }
 
 // namesElsewhere returns the variables that a settings file refers to outside of its upstreams.

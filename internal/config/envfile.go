@@ -3,57 +3,15 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"runtime"
 
+	"sallyport/internal/envfile"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
-
-// errPublicFile: a file of secrets that others on the machine can read.
-var errPublicFile = errors.New("others can read it")
-
-// ReadEnv reads the file at path, see [ParseEnv]. One that others can read is
-// refused. Errors show no value.
-func ReadEnv(path string) (Secrets, error) {
-	data, err := readPrivate(path)
-	if err != nil {
-		return nil, err
-	}
-	return ParseEnv(data)
-}
-
-// readPrivate reads a file that only its owner can read. It checks the type before it opens the file, as opening a pipe would block.
-func readPrivate(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, errPublicFile
-	}
-	data, err := io.ReadAll(io.LimitReader(f, yamlstrict.MaxFile+1))
-	if err == nil && len(data) > yamlstrict.MaxFile {
-		err = errors.New("it is larger than 1 MiB")
-	}
-	return data, err
-}
 
 // readEnvFile reads the file that env_file names, before anything refers to what is in it.
 func readEnvFile(d *decoder, root *yaml.Node, c *Config) {
@@ -74,7 +32,7 @@ func readEnvFile(d *decoder, root *yaml.Node, c *Config) {
 	d.refs.files = append(d.refs.files, c.EnvFile)
 	data, err := d.refs.EnvFile(c.EnvFile)
 	if err == nil {
-		d.refs.vars, err = ParseEnv(data)
+		d.refs.vars, err = envfile.Parse(data)
 	}
 	if err != nil {
 		d.Fail(at, n, "%s", envFileMessage(displayPath(d.Source.Path, name), err))
@@ -94,11 +52,11 @@ func displayPath(file, name string) string {
 
 func envFileMessage(file string, err error) string {
 	file = sanitize.Line(file, 300)
-	if e, ok := errors.AsType[*lineError](err); ok {
-		return fmt.Sprintf("%s:%d: %s", file, e.line, e.message)
+	if e, ok := errors.AsType[*envfile.LineError](err); ok {
+		return fmt.Sprintf("%s:%d: %s", file, e.Line, e.Message)
 	}
 	switch {
-	case errors.Is(err, errPublicFile):
+	case errors.Is(err, envfile.ErrPublic):
 		return fmt.Sprintf("others can read %s; run: chmod 600 %[1]s", file)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("there is no file %s; correct the path, which starts at the directory of this file, or remove the key", file)

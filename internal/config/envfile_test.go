@@ -1,10 +1,8 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,95 +11,6 @@ import (
 
 	store "sallyport/internal/secret"
 )
-
-func TestParseEnv(t *testing.T) {
-	for in, want := range map[string]map[string]string{
-		"":          {},
-		"\n# c\n ":  {},
-		"A=1":       {"A": "1"},
-		"A=\nB=2\n": {"A": "", "B": "2"},
-		"export A='va'\\''lue'\r\n  B=\"x $Y \\\"q\\\" \\$ \\n\" # c\r\n": {"A": "va'lue", "B": "x $Y \"q\" $ \n"},
-		"A=https://x/?a=b&c=${D}#e\nexport\tB=a#b":                        {"A": "https://x/?a=b&c=${D}#e", "B": "a#b"},
-		"A='two\nlines'\nB=\"three\n4\"' 5'\n":                            {"A": "two\nlines", "B": "three\n4 5"},
-		"\ufeffA='$(x) \\n'":                                              {"A": "$(x) \\n"},
-		"exported=1\nA=x # c":                                             {"exported": "1", "A": "x"},
-	} {
-		got, err := ParseEnv([]byte(in))
-		if diff := cmp.Diff(want, map[string]string(got)); err != nil || diff != "" {
-			t.Errorf("%q: %v %s", in, err, diff)
-		}
-	}
-}
-
-func TestParseEnvRefuses(t *testing.T) {
-	for in, want := range map[string]string{
-		"A=1\n\n" + secret + "\n":     "line 3: must be NAME=value, without a space around the =",
-		"A = " + secret:               "line 1: must be NAME=value, without a space around the =",
-		secret + "=1":                 "line 1: must be NAME=value, without a space around the =",
-		"A=x " + secret:               "line 1: a value with a space must be in quotes",
-		"A=1\nB='" + secret + "\nC=1": "line 2: a quote is not closed",
-		"A='1\n2'\nB=\"" + secret:     "line 3: a quote is not closed",
-		"A=C:\\" + secret:             `line 1: a "\" cannot stand here; put it into single quotes`,
-		"A=\"\\" + secret + "\"":      `line 1: a "\" cannot stand here; use single quotes for a plain one`,
-		"A=" + secret + "\nA=2":       "line 2: A is there already, on line 1",
-		"A='\x00'":                    "line 1: the value has a NUL byte",
-	} {
-		if got, err := ParseEnv([]byte(in)); err == nil || err.Error() != want {
-			t.Errorf("%q: %v, %v, want %s", in, got, err, want)
-		}
-	}
-}
-
-// What is written is read again, by us and by a shell.
-func TestMergeEnv(t *testing.T) {
-	vars := Secrets{"A": "it's $HOME `x` \\ \"q\" # ü", "B": "two\nlines\n", "C": ""}
-	data, err := MergeEnv([]byte("# mine\nOLD=1"), vars)
-	if err != nil || !strings.HasPrefix(string(data), "# mine\nOLD=1\nexport A='it'\\''s") {
-		t.Fatalf("%s %v", data, err)
-	}
-	got, err := ParseEnv(data)
-	want := Secrets{"OLD": "1", "A": vars["A"], "B": vars["B"], "C": ""}
-	if diff := cmp.Diff(map[string]string(want), map[string]string(got)); err != nil || diff != "" {
-		t.Error(err, diff)
-	}
-	file := filepath.Join(t.TempDir(), "env")
-	writePrivate(t, file, string(data))
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", `. "$0" && printf '%s|%s|%s' "$A" "$B" "$C"`, file).Output()
-	if diff := cmp.Diff(vars["A"]+"|"+vars["B"]+"|", string(out)); err != nil || diff != "" {
-		t.Error(err, diff)
-	}
-	if again, err := MergeEnv(data, vars); err != nil || string(again) != string(data) {
-		t.Errorf("twice: %s %v", again, err)
-	}
-	if _, err := MergeEnv(data, Secrets{"A": secret}); err == nil || err.Error() != "A has another value there already" {
-		t.Error(err)
-	}
-}
-
-// FuzzParseEnv: whatever it takes it writes so that it takes it again, and errors show nothing.
-func FuzzParseEnv(f *testing.F) {
-	for _, seed := range []string{"A=1\n", "export A='va'\\''lue'\nB=\"x\\n\" # c", "A = b", "A='\n", "\ufeffA=\\ b\r\n"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		vars, err := ParseEnv(data)
-		if err != nil {
-			e, ok := errors.AsType[*lineError](err)
-			if !ok || e.line < 1 || e.line > strings.Count(string(data), "\n")+1 {
-				t.Errorf("%v", err)
-			}
-			return
-		}
-		out, err := MergeEnv(nil, vars)
-		if err != nil {
-			t.Fatalf("%q: %v", out, err)
-		}
-		again, err := ParseEnv(out)
-		if diff := cmp.Diff(map[string]string(vars), map[string]string(again)); err != nil || diff != "" {
-			t.Errorf("%q: %v %s", out, err, diff)
-		}
-	})
-}
 
 func TestEnvFile(t *testing.T) {
 	c, err := sources.Parse("/etc/s/upstreams.yaml", []byte(`
@@ -119,7 +28,7 @@ env_file: good.env
 	}
 }
 
-// Load itself reads a real file, if nobody else can.
+// Load reads a real file if other users cannot.
 func TestLoadReadsEnvFile(t *testing.T) {
 	dir := t.TempDir()
 	file, vars := filepath.Join(dir, "upstreams.yaml"), filepath.Join(dir, "s.env")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/envfile"
 	store "sallyport/internal/secret"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/yamlstrict"
@@ -45,7 +46,7 @@ var sources = Sources{
 		case "good.env":
 			return []byte("FROM_FILE=" + secret + "\nSECRET=other\n"), nil
 		case "open.env":
-			return nil, errPublicFile
+			return nil, envfile.ErrPublic
 		case "line.env":
 			return []byte("A=1\n" + secret + "\n"), nil
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/envfile"
 	"sallyport/internal/sanitize"
 	store "sallyport/internal/secret"
 )
@@ -68,7 +69,7 @@ func newResolver(s Sources, dir string) *resolver {
 		s.File = store.File
 	}
 	if s.EnvFile == nil {
-		s.EnvFile = readPrivate
+		s.EnvFile = envfile.ReadPrivate
 	}
 	if s.Keyring == nil {
 		s.Keyring = store.Get

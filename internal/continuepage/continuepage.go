@@ -1,5 +1,5 @@
 // Package continuepage serves the redirect of an authorization server. Browsers send no SameSite=Strict cookie with a redirect
-// from another site, but they do with a navigation that a page of this site begins: so the redirect is a page that goes on to
+// from another site, but they do with a navigation that a page of this site begins: so the redirect is a page that continues to
 // another page of this site. See [Serve].
 package continuepage
 

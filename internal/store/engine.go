@@ -48,7 +48,7 @@ func (c scope) streamName(place string) string {
 	return c.prefix + "_" + place
 }
 
-// subject returns the engine's subject of a subject of ours.
+// subject returns the engine's subject for a subject of a place.
 func (c scope) subject(of string) string {
 	if c.prefix == "" {
 		return of

@@ -128,7 +128,7 @@ func TestRevokedLoginNeedsLogin(t *testing.T) {
 	}
 	_, err := w.connect(h)
 	wantLogin(t, err, "revoked")
-	w.count("refresh_token", 1) // nobody asks again and again
+	w.count("refresh_token", 1) // there is no second request
 
 	w.login(w.handler(nil)) // in another process
 	w.callEcho(h)

@@ -217,7 +217,7 @@ func (g *group) signal(sig syscall.Signal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.reaped {
-		_ = signalGroup(g.cmd.Process, sig) // it may have ended meanwhile
+		_ = signalGroup(g.cmd.Process, sig) // it may have ended
 	}
 }
 

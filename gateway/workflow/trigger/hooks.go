@@ -240,7 +240,7 @@ func asRefusal(err error) *refusal {
 		return &refusal{Error: e, status: http.StatusTooManyRequests}
 	case e.Kind == tool.Failed:
 		return &refusal{Error: e, status: http.StatusConflict}
-	case e.Kind == tool.NotFound: // it was removed meanwhile
+	case e.Kind == tool.NotFound: // it has been removed
 		return &refusal{Error: e, status: http.StatusNotFound}
 	case e.Kind == tool.Denied:
 		return &refusal{Error: e, status: http.StatusForbidden}

@@ -24,7 +24,7 @@ import (
 
 // stubApprovals is a gateway in memory where calls wait.
 type stubApprovals struct {
-	httpapi.Service // what nobody asks for here
+	httpapi.Service // methods that the test does not call
 
 	mu      sync.Mutex
 	list    []approvals.Approval
@@ -96,7 +96,7 @@ func TestWatch(t *testing.T) {
 		press("y")
 		return room.answerLog() != ""
 	})
-	press("yyyyy") // nobody has been asked
+	press("yyyyy") // nothing is pending
 	room.add("a-2")
 	ptytest.ReadUntil(t, person, "space later")
 	testutil.Eventually(t, "the second is answered", 10*time.Second, func() bool {

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/envfile"
 	"sallyport/internal/secret"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
@@ -89,7 +90,7 @@ func writeSecrets(path string, secrets config.Secrets) error {
 	if err == nil && old == nil {
 		old = []byte{}
 	}
-	data, err := config.MergeEnv(old, secrets)
+	data, err := envfile.Merge(old, secrets)
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: path + ": " + err.Error(), Err: err, Hint: "nothing was written; correct that line, or remove it to take the new value"}
 	}

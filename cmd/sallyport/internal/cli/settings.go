@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"sallyport/internal/config"
+	"sallyport/internal/envfile"
 	"sallyport/internal/settingsfile"
 )
 
@@ -91,7 +92,7 @@ func readEnvFile(a *App, f *settingsfile.File) config.Secrets {
 	if file == "" {
 		return nil
 	}
-	vars, err := config.ReadEnv(file)
+	vars, err := envfile.Read(file)
 	if err != nil {
 		a.Say("env_file " + file + ": " + err.Error())
 	}

@@ -19,7 +19,7 @@ func TestCheckRecognizer(t *testing.T) {
 		URL: s.URL, CA: tlstest.Authority(t), Language: "en", Threshold: 0.5, Batch: true, Timeout: 10 * time.Second,
 		Entities: map[string]string{"PERSON": "name"}, OnFailure: config.FailureRefuse,
 	}
-	stranger := httptest.NewTLSServer(s) // by an authority that nobody here trusts
+	stranger := httptest.NewTLSServer(s) // with a certificate of an unknown authority
 	t.Cleanup(stranger.Close)
 	for _, c := range []struct {
 		name        string

@@ -19,7 +19,7 @@ import (
 
 // idle is a gateway without upstreams and programs.
 type idle struct {
-	httpapi.Service // what nobody asks for here
+	httpapi.Service // methods that the test does not call
 }
 
 func (*idle) Upstreams() []catalog.Upstream { return nil }
@@ -27,7 +27,7 @@ func (*idle) Records(context.Context) iter.Seq2[history.Record, error] {
 	return func(func(history.Record, error) bool) {}
 }
 
-// TestSupervisor: who started us is told that we serve, that we live for as long as the API answers, and that we end.
+// TestSupervisor: systemd is notified of readiness, of liveness while the API answers, and of the end.
 func TestSupervisor(t *testing.T) {
 	path := filepath.Join(testutil.ShortDir(t), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -86,7 +86,7 @@ func TestSupervisor(t *testing.T) {
 	stop()
 }
 
-// TestNoSupervisor: nobody is told who did not ask.
+// TestNoSupervisor: without a socket in the environment nothing is sent.
 func TestNoSupervisor(t *testing.T) {
 	for name, test := range map[string]struct {
 		env     map[string]string

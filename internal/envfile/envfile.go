@@ -1,8 +1,11 @@
-package config
+// Package envfile reads and extends files of environment variables: lines such as export NAME='value'. They hold secrets:
+// errors show no value, and a file that others can read is refused.
+package envfile
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,45 +18,44 @@ import (
 
 var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// lineError is an error in a line. It contains no text of the line except names.
-type lineError struct {
-	line    int
-	message string
+// LineError is an error in a line, counted from 1. It contains no text of the line except names.
+type LineError struct {
+	Line    int
+	Message string
 }
 
-func (e *lineError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.message) }
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Message) }
 
-// ParseEnv parses the format of env_file: lines such as export NAME='value'. Errors have
-// the line number and show no value.
-func ParseEnv(data []byte) (Secrets, error) {
-	p := envParser{rest: strings.TrimPrefix(string(data), "\ufeff"), line: 1}
-	vars, lines := Secrets{}, map[string]int{}
+// Parse parses the content of a file. The error of an invalid line is a *[LineError].
+func Parse(data []byte) (map[string]string, error) {
+	p := parser{rest: strings.TrimPrefix(string(data), "\ufeff"), line: 1}
+	vars, lines := map[string]string{}, map[string]int{}
 	for p.rest != "" {
 		start := p.line
 		name, value, err := p.next()
 		switch {
 		case err != nil:
-			return nil, &lineError{start, err.Error()}
+			return nil, &LineError{start, err.Error()}
 		case name == "":
 			continue
 		case lines[name] > 0:
-			return nil, &lineError{start, fmt.Sprintf("%.80s is there already, on line %d", name, lines[name])}
+			return nil, &LineError{start, fmt.Sprintf("%.80s is there already, on line %d", name, lines[name])}
 		case strings.ContainsRune(value, 0):
-			return nil, &lineError{start, "the value has a NUL byte"}
+			return nil, &LineError{start, "the value has a NUL byte"}
 		}
 		vars[name], lines[name] = value, start
 	}
 	return vars, nil
 }
 
-// envParser is the state of ParseEnv; line is the line number of rest.
-type envParser struct {
+// parser is the state of Parse; line is the line number of rest.
+type parser struct {
 	rest string
 	line int
 }
 
 // next reads one variable; name is "" for a line without one.
-func (p *envParser) next() (name, value string, err error) {
+func (p *parser) next() (name, value string, err error) {
 	p.rest = strings.TrimLeft(p.rest, " \t")
 	if p.end() {
 		return "", "", nil
@@ -72,7 +74,7 @@ func (p *envParser) next() (name, value string, err error) {
 }
 
 // end skips the end of a line, with a comment, and reports whether there was one.
-func (p *envParser) end() bool {
+func (p *parser) end() bool {
 	line, rest, _ := strings.Cut(p.rest, "\n")
 	if line != "" && line != "\r" && line[0] != '#' {
 		return false
@@ -83,7 +85,7 @@ func (p *envParser) end() bool {
 }
 
 // value reads a value: quoted and unquoted pieces up to the end of the line.
-func (p *envParser) value() (string, error) {
+func (p *parser) value() (string, error) {
 	var out strings.Builder
 	for {
 		if p.rest == "" || p.rest[0] == '\n' || strings.HasPrefix(p.rest, "\r\n") {
@@ -102,7 +104,7 @@ func (p *envParser) value() (string, error) {
 }
 
 // piece reads the piece that begins with c; nil is the end of the line.
-func (p *envParser) piece(c byte) (*string, error) {
+func (p *parser) piece(c byte) (*string, error) {
 	switch c {
 	case ' ', '\t':
 		p.rest = strings.TrimLeft(p.rest, " \t")
@@ -126,7 +128,7 @@ func (p *envParser) piece(c byte) (*string, error) {
 	return &text, nil
 }
 
-func (p *envParser) takeQuoted(text, rest string, closed bool) (*string, error) {
+func (p *parser) takeQuoted(text, rest string, closed bool) (*string, error) {
 	if !closed {
 		return nil, errors.New("a quote is not closed")
 	}
@@ -136,7 +138,7 @@ func (p *envParser) takeQuoted(text, rest string, closed bool) (*string, error) 
 }
 
 // readDoubleQuoted reads a string in double quotes.
-func (p *envParser) readDoubleQuoted() (*string, error) {
+func (p *parser) readDoubleQuoted() (*string, error) {
 	var out strings.Builder
 	p.rest = p.rest[1:]
 	for {
@@ -162,7 +164,7 @@ func (p *envParser) readDoubleQuoted() (*string, error) {
 }
 
 // readEscape reads a "\" and one of the allowed characters.
-func (p *envParser) readEscape(allowed, otherwise string) (*string, error) {
+func (p *parser) readEscape(allowed, otherwise string) (*string, error) {
 	if len(p.rest) < 2 || !strings.Contains(allowed, p.rest[1:2]) {
 		return nil, errors.New(`a "\" cannot stand here; ` + otherwise)
 	}
@@ -183,10 +185,10 @@ func unescape(c string) string {
 	return c
 }
 
-// MergeEnv returns data with a line added for each of vars that it does not have. A
+// Merge returns data with a line added for each of vars that it does not have. A
 // variable that data has with another value is an error, which shows neither value.
-func MergeEnv(data []byte, vars Secrets) ([]byte, error) {
-	old, err := ParseEnv(data)
+func Merge(data []byte, vars map[string]string) ([]byte, error) {
+	old, err := Parse(data)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +196,7 @@ func MergeEnv(data []byte, vars Secrets) ([]byte, error) {
 	if len(out) > 0 && out[len(out)-1] != '\n' {
 		out = append(out, '\n')
 	}
-	for _, name := range sortedKeys(vars) {
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		switch value, ok := old[name]; {
 		case !variableForm.MatchString(name) || strings.ContainsRune(vars[name], 0):
 			return nil, fmt.Errorf("%.80q cannot be written: its name or value is none of a variable", name)
