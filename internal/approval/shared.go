@@ -3,11 +3,28 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"sallyport/internal/store"
 )
+
+// errChanged: another process has written the record since this one read it, maybe without an answer to the question.
+var errChanged = fmt.Errorf("%w, or changed by another process", ErrAnswered)
+
+// maxTries bounds the attempts of an operation whose record other processes change.
+const maxTries = 5
+
+// retryChanged calls f again while its error is errChanged: the next call reads the records first.
+func retryChanged(f func() error) (err error) {
+	for range maxTries {
+		if err = f(); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return err
+}
 
 // decodeRecord decodes a stored approval.
 func decodeRecord(entry store.Entry) (*record, error) {

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
@@ -57,7 +56,7 @@ type stored struct {
 	Waiter string `json:"waiter,omitempty"`
 }
 
-// Store stores approvals in memory and in a bucket that only it writes. It is safe for concurrent use.
+// Store stores approvals in memory and in a bucket, which other processes may write too ([Store.Follow]). It is safe for concurrent use.
 type Store struct {
 	bucket *store.Bucket
 	opts   Options
@@ -178,7 +177,12 @@ func (b *Store) newRecord(principal string, now time.Time) *record {
 
 // Ask adds a request for approval; its caller waits until Leave. An earlier one for the same call that has no waiting caller
 // is reused. Errors are ErrMany, and those of the store and of Options.Record.
-func (b *Store) Ask(ctx context.Context, r Request) (Approval, error) {
+func (b *Store) Ask(ctx context.Context, r Request) (a Approval, err error) {
+	err = retryChanged(func() error { a, err = b.ask(ctx, r); return err })
+	return a, err
+}
+
+func (b *Store) ask(ctx context.Context, r Request) (Approval, error) {
 	ctx, done, err := b.lockLoaded(ctx)
 	defer done()
 	if err != nil {
@@ -271,8 +275,8 @@ func (b *Store) write(ctx context.Context, p *record, next Approval) error {
 	}
 	revision, err := b.put(ctx, p, next)
 	if errors.Is(err, store.ErrConflict) {
-		b.loaded = false // another process has written it
-		return ErrAnswered
+		b.loaded = false
+		return errChanged
 	}
 	if err != nil {
 		return fmt.Errorf("keep approval: %w", err)
@@ -293,94 +297,15 @@ func (b *Store) put(ctx context.Context, p *record, next Approval) (uint64, erro
 	return b.bucket.Update(ctx, p.key, data, p.revision)
 }
 
-// Answer answers a question, once. Errors are ErrNotFound, ErrAnswered, ErrExpired, ErrInvalid, and those of the store
-// and of Options.Record.
-func (b *Store) Answer(ctx context.Context, id string, answer Answer) (Approval, error) {
-	answer.Scope = cmp.Or(answer.Scope, Once)
-	if answer.Scope != Once && answer.Scope != Execution && answer.Scope != Session {
-		return Approval{}, ErrInvalid
-	}
-	ctx, done, err := b.lockLoaded(ctx)
-	defer done()
-	if err != nil {
-		return Approval{}, err
-	}
-	p, now := b.records[id], time.Now()
-	if p == nil {
-		return Approval{}, ErrNotFound
-	}
-	if err := p.checkAnswer(answer, now); err != nil {
-		return p.asOf(now), err
-	}
-	next := p.Approval
-	next.State, next.Scope, next.Answered, next.Expires = Denied, "", now.UTC(), now.Add(p.Expires.Sub(p.Asked)).UTC()
-	switch {
-	case answer.Done:
-		next.State, next.Result = Done, answer.Result
-	case answer.Allow:
-		next.State, next.Scope = Allowed, answer.Scope
-	}
-	next.By, next.Note = sanitize.Line(answer.By, 100), sanitize.Line(answer.Note, 300)
-	if next.Scope == Session {
-		b.sessionUses[id] = now
-	}
-	if err := b.write(ctx, p, next); err != nil {
-		delete(b.sessionUses, id)
-		return p.Approval, err
-	}
-	return next, nil
-}
-
-// checkAnswer returns what is wrong with an answer, nil if it is valid.
-func (p *record) checkAnswer(answer Answer, now time.Time) error {
-	switch state := p.asOf(now).State; {
-	case state == Expired:
-		return ErrExpired
-	case state != Waiting:
-		return ErrAnswered
-	case answer.Done && (answer.Allow || !p.Doubt), len(answer.Result) > maxResult, answer.Result != nil && (!answer.Done || !json.Valid(answer.Result)):
-		return fmt.Errorf("%w: done is only for a call that may have been done, with a JSON result of at most %d bytes", ErrInvalid, maxResult)
-	case answer.Allow && answer.Scope == Execution && p.Root == "":
-		return fmt.Errorf("%w: it belongs to no execution", ErrInvalid)
-	case answer.Allow && answer.Scope != Once && p.Single:
-		return fmt.Errorf("%w: it can only be allowed once", ErrInvalid)
-	}
-	return nil
-}
-
-// MarkLost adds an approval with a damaged record as Lost, unless the book has it. It allows no call.
-func (b *Store) MarkLost(ctx context.Context, a Approval) error {
-	ctx, done, err := b.lockLoaded(ctx)
-	defer done()
-	if err != nil || b.records[a.ID] != nil {
-		return err
-	}
-	p := &record{key: store.Key{workspace.Folder(a.Principal), a.ID}}
-	a.State = Lost
-	if err := b.write(ctx, p, a); err != nil {
-		return err
-	}
-	b.records[a.ID] = p
-	return nil
-}
-
-// Withdraw marks that an answer is no longer needed.
-func (b *Store) Withdraw(ctx context.Context, id string) error {
-	ctx, done, err := b.lockLoaded(ctx)
-	defer done()
-	p := b.records[id]
-	if err != nil || p == nil || p.asOf(time.Now()).State != Waiting {
-		return err
-	}
-	next := p.Approval
-	next.State = Withdrawn
-	return b.write(ctx, p, next)
-}
-
 // Find returns the answer that allows or denies a call; decided is false if an approval is needed. It uses up an approval
 // for once, so only one of two concurrent calls gets it. own is the id of the question that the caller waits for, ""
 // for none.
 func (b *Store) Find(ctx context.Context, r Request, own string) (a Approval, decided bool, err error) {
+	err = retryChanged(func() error { a, decided, err = b.use(ctx, r, own); return err })
+	return a, decided, err
+}
+
+func (b *Store) use(ctx context.Context, r Request, own string) (a Approval, decided bool, err error) {
 	ctx, done, err := b.lockLoaded(ctx)
 	defer done()
 	if err != nil {
@@ -409,6 +334,10 @@ func (b *Store) Find(ctx context.Context, r Request, own string) (a Approval, de
 
 // Restore makes a used approval available again, as its call was not made.
 func (b *Store) Restore(ctx context.Context, id string) error {
+	return retryChanged(func() error { return b.restore(ctx, id) })
+}
+
+func (b *Store) restore(ctx context.Context, id string) error {
 	ctx, done, err := b.lockLoaded(ctx)
 	defer done()
 	p := b.records[id]

@@ -303,3 +303,31 @@ func TestNoRecordNoAnswer(t *testing.T) {
 		t.Errorf("%t, %v", found, err)
 	}
 }
+
+// TestSharedRecords: two processes share a bucket. A change by one of them that is no answer does not stop the other.
+func TestSharedRecords(t *testing.T) {
+	kept, err := store.Memory().Bucket("approvals", approval.Limits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := func(name string) *testStore {
+		alive := func(context.Context, string) bool { return true }
+		return &testStore{t: t, kept: kept, Store: approval.NewStore(kept, &approval.Options{Self: name, Alive: alive})}
+	}
+	one, two := process("one"), process("two")
+	answered, withdrawn := one.ask(write()), one.ask(with(func(r *approval.Request) { r.Rule = "another" }))
+	if _, err := two.Get(t.Context(), answered.ID); err != nil { // it reads all records
+		t.Fatal(err)
+	}
+	one.StopWaiting(answered.ID)
+	one.StopWaiting(withdrawn.ID)
+	two.answer(answered.ID, approval.Answer{Allow: true, By: "ann"}, nil)
+	one.answer(answered.ID, approval.Answer{By: "bob"}, approval.ErrAnswered)
+	if err := two.Withdraw(t.Context(), withdrawn.ID); err != nil {
+		t.Error(err)
+	}
+	one.finds("the answer at the other process", write(), "", approval.Allowed)
+	if _, decided, err := two.Find(t.Context(), write(), ""); decided || err != nil {
+		t.Errorf("an approval for once was used twice: %v, %v", decided, err)
+	}
+}
