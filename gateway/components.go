@@ -93,7 +93,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	})
 	g.Replay = replay.New(replay.Options{Settings: &g.cfg, Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
 	g.Searcher, err = toolsearch.New(toolsearch.Options{
-		Catalog: g.Catalog, Guard: g.Guard, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Meter: &g.meter, Telemetry: g.Telemetry,
+		Catalog: g.Catalog, Guard: g.Guard, Endpoints: g.Endpoints, Upstreams: g.Visible, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Meter: &g.meter, Telemetry: g.Telemetry,
 		Problem: func() string { return g.Settings().summary() },
 	}, cfg.Search)
 	if err != nil {
@@ -102,7 +102,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	g.Executor, err = executor.New(executor.Options{
 		Settings: &g.cfg, Logger: g.log, Sandboxes: g.Sandboxes, Secrets: g.opts.secrets.For(""), Records: g.opts.Records, Telemetry: g.Telemetry,
 		Catalog: g.Catalog, Workspaces: g.Workspaces, Environments: g.Environments, History: g.History, Approver: g.Approver, Auditor: g.Auditor,
-		Guard: g.Guard, Replay: g.Replay, Skills: g.Skills, Call: g.Call, Check: g.checkProgram,
+		Guard: g.Guard, Replay: g.Replay, Skills: g.Skills, Endpoints: g.Endpoints, Upstreams: g.Visible, Call: g.Call, Check: g.checkProgram,
 	})
 	g.Skills.Executor = g.Executor
 	return err

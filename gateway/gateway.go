@@ -19,6 +19,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/confine"
 	"sallyport/gateway/connections"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
@@ -123,6 +124,8 @@ type Gateway struct {
 	Connections *connections.Connections
 	// Plugins runs the plugins of the operator.
 	Plugins *plugin.Plugins
+	// Endpoints decides which tools exist for callers at endpoints of the settings.
+	Endpoints *confine.Endpoints
 	// Telemetry records metrics and traces; nil records nothing.
 	Telemetry *telemetry.Telemetry
 
@@ -152,11 +155,13 @@ type Service struct {
 	*toolsearch.Searcher
 	*executor.Executor
 	*skills.Library
+
+	endpoint string
 }
 
 // Service returns the combined methods of all components.
 func (g *Gateway) Service() Service {
-	return Service{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Catalog, g.Searcher, g.Executor, g.Skills}
+	return Service{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Catalog, g.Searcher, g.Executor, g.Skills, ""}
 }
 
 // Open starts a gateway. It begins to connect to every upstream and returns
@@ -165,7 +170,8 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	g := &Gateway{opts: *opts, started: cfg, Telemetry: opts.Telemetry}
+	g := &Gateway{opts: *opts, started: cfg, Endpoints: &confine.Endpoints{}, Telemetry: opts.Telemetry}
+	g.Endpoints.Apply(cfg)
 	g.opts.complete(cfg)
 	g.log = g.opts.Logger
 	if err := g.openComponents(cfg); err != nil {
@@ -178,7 +184,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, g.closeComponents())
 	}
 	g.call = toolcall.Chain(trace(opts.Telemetry)(g.Catalog.Dispatch), measure(opts.Telemetry, g.Catalog.Has), logCalls(g.log),
-		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Guard.Middleware,
+		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Endpoints.Middleware(g.Catalog), g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Guard.Middleware,
 		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.trusted))
 	g.History.Start()
 	g.close = sync.OnceValue(g.closeComponents)

@@ -44,6 +44,9 @@ func (g *Gateway) checkProgram(ctx context.Context, code, language string) error
 // Errors are *tool.Error.
 func (g *Gateway) Step(ctx context.Context, c tool.Call) (value json.RawMessage, err error) {
 	defer toolcall.Recover(ctx, g.log, c, new(tool.Result), &err)
+	if !g.Endpoints.Of(ctx).Has(c.Tool) {
+		return nil, toolcall.Unknown("step", c.Tool.String(), "")
+	}
 	result, err := g.Guard.Step(ctx, c, !g.Plugins.Reaches(c.Tool.Upstream), g.Privacy.Middleware(g.trusted)(func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		output, err := g.Plugins.Step(ctx, c.Tool.Upstream, c.Tool.Name, c.Args)
 		return tool.Result{Structured: output}, err

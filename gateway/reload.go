@@ -118,6 +118,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 		return err
 	}
 	g.Guard.Apply(rules)
+	g.Endpoints.Apply(cfg) // before clients hear of new lists
 	g.opts.secrets.Set(cfg.SecretValues())
 	counts, err := g.Catalog.Apply(cfg)
 	if err != nil {

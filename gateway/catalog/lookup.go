@@ -165,8 +165,10 @@ func (c *Catalog) Has(id string) bool { return c.roster.Load().byID[id] != nil }
 func (c *Catalog) IDs() []string { return c.roster.Load().ids() }
 
 // UpstreamID finds an upstream by its id or by its name in the settings. The error is *tool.Error, with a similar id as hint.
-func (c *Catalog) UpstreamID(name string) (string, error) {
-	ids := c.IDs()
+func (c *Catalog) UpstreamID(name string) (string, error) { return FindID(name, c.IDs()) }
+
+// FindID is [Catalog.UpstreamID] among some ids.
+func FindID(name string, ids []string) (string, error) {
 	for _, id := range []string{name, tool.Identifier(name)} {
 		if name == "" || slices.Contains(ids, id) {
 			return id, nil

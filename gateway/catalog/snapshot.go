@@ -24,6 +24,8 @@ type Snapshot struct {
 	Docs []index.Doc
 	// boilerplate has the boilerplate of each upstream.
 	boilerplate map[string]func() Boilerplate
+	// artifacts are those of each upstream, in the order of the settings.
+	artifacts []*artifacts
 }
 
 // artifacts has what is generated from one upstream for a snapshot. Documents and wrappers
@@ -86,12 +88,16 @@ func assemble(r *roster) (next *Snapshot, tools, offers []index.Doc) {
 			offers = append(offers, d.Doc)
 		}
 	}
-	next.Docs = tools
+	next.Docs, next.artifacts = tools, portraits
 	next.Files = sync.OnceValue(func() map[string][]byte { return tree(portraits) })
-	slices.SortFunc(next.Tools, func(a, b tool.Tool) int {
+	sortTools(next.Tools)
+	return next, tools, offers
+}
+
+func sortTools(tools []tool.Tool) {
+	slices.SortFunc(tools, func(a, b tool.Tool) int {
 		return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name))
 	})
-	return next, tools, offers
 }
 
 // tree collects the files of all upstreams, and generates the missing ones.

@@ -67,6 +67,9 @@ type Program struct {
 	// confirmation by a person; all others are made again. With Retry, calls that are known to have failed need no confirmation.
 	After string
 	Retry bool
+	// Endpoint confines it to the tools of an endpoint, in addition to that of its caller; "" does not. A resumed program has
+	// that of the earlier one.
+	Endpoint string
 }
 
 // IsolationProgram is the value of Program.Isolation for a sandbox of its own.

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -90,7 +91,7 @@ const maxGuessed = 2000
 var wordPattern = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*`)
 
 // explainTools tells a program that calls tools in the way of other gateways how to import the first one that it names.
-func (ex *Executor) explainTools(e *execution.Result, code string) {
+func (ex *Executor) explainTools(ctx context.Context, e *execution.Result, code string) {
 	if e.Fault == nil || strings.Contains(code, "servers") || strings.Contains(e.Fault.Hint, "servers") {
 		return
 	}
@@ -99,7 +100,7 @@ func (ex *Executor) explainTools(e *execution.Result, code string) {
 	default:
 		return
 	}
-	found, ok := ex.namedTool(code)
+	found, ok := ex.namedTool(ctx, code)
 	if !ok {
 		return
 	}
@@ -114,8 +115,8 @@ func (ex *Executor) explainTools(e *execution.Result, code string) {
 }
 
 // namedTool returns the first tool that a program names, of several with that name the one of an upstream that it names too.
-func (ex *Executor) namedTool(code string) (found tool.ID, ok bool) {
-	tools := ex.opts.Catalog.Snapshot().Tools
+func (ex *Executor) namedTool(ctx context.Context, code string) (found tool.ID, ok bool) {
+	tools := ex.snapshot(ctx).Tools
 	for _, word := range wordPattern.FindAllString(code, maxGuessed) {
 		for _, t := range tools {
 			if suggest.Form(word, []string{t.ID.Name}) == "" || !strings.ContainsAny(word, "_ABCDEFGHIJKLMNOPQRSTUVWXYZ") {

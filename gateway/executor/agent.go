@@ -45,6 +45,7 @@ func (a agent) callContext(ctx context.Context, made *toolcall.Attempt) context.
 		s.Candidate = a.Candidate
 	}
 	ctx = tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.Principal), a.Session), a.Client)
+	ctx = tool.WithEndpoint(ctx, a.Endpoint)
 	return s.In(a.Place.In(ctx))
 }
 

@@ -39,7 +39,7 @@ const (
 	maxCheckers = 8
 )
 
-// checks has a type checker for each language and principal: principals never share a
+// checks has a type checker for each language, principal and endpoint: principals never share a
 // sandbox. Without an installed checker, programs are not checked.
 type checks struct {
 	sandboxes *Sandboxes
@@ -55,6 +55,7 @@ type checks struct {
 
 type checkerKey struct {
 	principal   string
+	endpoint    string
 	interpreter sandbox.Interpreter
 }
 
@@ -120,7 +121,7 @@ func (c *checks) checker(ctx context.Context, interpreter sandbox.Interpreter) *
 	if c.ended {
 		return nil
 	}
-	key := checkerKey{tool.Principal(ctx), interpreter}
+	key := checkerKey{tool.Principal(ctx), tool.Endpoint(ctx), interpreter}
 	checker, known := c.checkers[key]
 	if !known && len(c.checkers) < maxCheckers {
 		checker = c.newChecker(interpreter, settings)

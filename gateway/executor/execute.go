@@ -13,6 +13,7 @@ import (
 
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/gateway/replay"
@@ -41,6 +42,7 @@ func (ex *Executor) Execute(ctx context.Context, program execution.Program) (exe
 		return execution.Result{}, err
 	}
 	defer before.Close()
+	ctx = tool.WithEndpoint(ctx, program.Endpoint)
 	if before == nil { // a resumed program has the code that was recorded
 		if err := ex.opts.Workspaces.LoadProgram(ctx, &program); err != nil {
 			return execution.Result{}, err
@@ -137,13 +139,13 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	noteFailures(&e, running.Calls, program.Code)
 	ex.hideSecrets(&e)
 	e.Resume, e.Journaled = ex.opts.Replay.ResumeID(&e, running), running.Journal != nil
-	ex.explain(&e, program.Code)
+	ex.explain(ctx, &e, program.Code)
 	nameLines(e.Fault, program.File)
 	ex.explainMissing(&e, job.Interpreter, program.Environment)
 	explainLanguage(e.Fault, job.Interpreter, program.Code)
 	ex.explainInstall(&e, job.Interpreter, program)
 	explainNetwork(&e, program.Code)
-	ex.explainTools(&e, program.Code)
+	ex.explainTools(ctx, &e, program.Code)
 	ex.reviewResults(&e, running.Calls, program.Code)
 	noteCode(&e, program)
 	if e.Fault != nil {
@@ -214,7 +216,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 	return err
 }
 
-// setOwner lets programs of one principal that have read data with the same labels share a sandbox.
+// setOwner lets programs of one principal at one endpoint that have read data with the same labels share a sandbox.
 func (ex *Executor) setOwner(ctx context.Context, job *sandbox.Job, program execution.Program, running *toolcall.Execution) {
 	if program.Isolation == execution.IsolationProgram || ex.admission.limits().Reuse != config.ReusePrincipal || ex.opts.Guard.Isolates(ctx, running) {
 		return
@@ -225,7 +227,7 @@ func (ex *Executor) setOwner(ctx context.Context, job *sandbox.Job, program exec
 			labels = append(labels, o.Label)
 		}
 		slices.Sort(labels)
-		return fmt.Sprintf("%q %q", running.Principal, labels) // the principal is "" without authentication
+		return fmt.Sprintf("%q %q %q", running.Principal, labels, running.Endpoint) // the principal is "" without authentication
 	}
 	job.Owner = job.OwnerAfter()
 }
@@ -237,7 +239,7 @@ func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execu
 	}
 	opts := ex.bundleOptions(ctx, *job)
 	opts.File, opts.Files = program.File, fileReader(ws)
-	compiled, err := bundle.Compile(job.Code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, opts)
+	compiled, err := bundle.Compile(job.Code, ex.snapshot(ctx), runtime.TypeScript, opts)
 	if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 		e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
 		if slices.Contains(networkPackages, wrong.Package) {
@@ -254,6 +256,15 @@ func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execu
 	}
 	job.Code = compiled
 	return nil
+}
+
+// snapshot returns the tools that exist for the caller.
+func (ex *Executor) snapshot(ctx context.Context) *catalog.Snapshot {
+	all := ex.opts.Catalog.Snapshot()
+	if only := ex.opts.Endpoints.Of(ctx); only != nil {
+		return only.Part(all).Snapshot
+	}
+	return all
 }
 
 // MaxTimeout returns how long a program may run by the current settings.
@@ -287,7 +298,7 @@ func compileFault(e *bundle.Error) *bridge.Fault {
 
 // explain adds to a fault what only the gateway knows: the text of the
 // program's lines, and whether an imported upstream is not available.
-func (ex *Executor) explain(e *execution.Result, code string) {
+func (ex *Executor) explain(ctx context.Context, e *execution.Result, code string) {
 	if e.Fault == nil {
 		return
 	}
@@ -297,7 +308,7 @@ func (ex *Executor) explain(e *execution.Result, code string) {
 			line.Source = sanitize.Head(strings.TrimSpace(source[line.Line-1]), 400)
 		}
 	}
-	for _, up := range ex.opts.Catalog.Upstreams() {
+	for _, up := range ex.opts.Upstreams(ctx) {
 		problem := up.Problem()
 		if problem == "" || up.State.Tools > 0 {
 			continue
@@ -357,7 +368,7 @@ func (ex *Executor) bundleOptions(ctx context.Context, job sandbox.Job) *bundle.
 
 // Bundle compiles a program in TypeScript to JavaScript, with the skills that it imports. An error may be a *[bundle.Error].
 func (ex *Executor) Bundle(ctx context.Context, job sandbox.Job, code string) (string, error) {
-	return bundle.Compile(code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, ex.bundleOptions(ctx, job))
+	return bundle.Compile(code, ex.snapshot(ctx), runtime.TypeScript, ex.bundleOptions(ctx, job))
 }
 
 // RunWithoutTools runs an internal program of the gateway. It has no tools, needs no slot and is not recorded.

@@ -10,6 +10,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/confine"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/guard"
@@ -46,6 +47,9 @@ type Options struct {
 	Guard        *guard.Guard
 	Replay       *replay.Replay
 	Skills       Skills
+	// Endpoints decides which tools exist for a caller, Upstreams returns the upstreams that the caller sees.
+	Endpoints *confine.Endpoints
+	Upstreams func(ctx context.Context) []catalog.Upstream
 	// Check, if set, judges a program before it runs; language is python or typescript. Its errors are *tool.Error.
 	Check func(ctx context.Context, code, language string) error
 	// Call makes the calls of programs.

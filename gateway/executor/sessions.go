@@ -22,8 +22,8 @@ import (
 // sessionName is what a client may call a session.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// sessionKey returns the session's key for the sandboxes, "" for no session. It depends on the caller (principal
-// and client session), so that the same name from another caller is another session, and on the workspace: files
+// sessionKey returns the session's key for the sandboxes, "" for no session. It depends on the caller (principal,
+// client session and endpoint), so that the same name from another caller is another session, and on the workspace: files
 // left in a sandbox that are not saved (links, or too large ones) must not get into another workspace.
 func sessionKey(ctx context.Context, name, workspace string) (string, error) {
 	if name == "" {
@@ -32,7 +32,11 @@ func sessionKey(ctx context.Context, name, workspace string) (string, error) {
 	if !sessionName.MatchString(name) {
 		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("session cannot be %q", sanitize.Line(name, 80)), Hint: `use 1 to 64 letters, digits and ".-_"`}
 	}
-	who, err := json.Marshal([]string{tool.Principal(ctx), tool.Session(ctx), name, workspace}) // unambiguous
+	parts := []string{tool.Principal(ctx), tool.Session(ctx), name, workspace}
+	if at := tool.Endpoint(ctx); at != "" {
+		parts = append(parts, at)
+	}
+	who, err := json.Marshal(parts) // unambiguous
 	if err != nil {
 		return "", fmt.Errorf("name session: %w", err)
 	}

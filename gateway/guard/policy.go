@@ -162,6 +162,9 @@ func (g *Guard) AlwaysDenied(ctx context.Context, id tool.ID) bool {
 	return g.ExpectedAction(ctx, id, true) == policy.Deny
 }
 
+// Restricts reports whether any call may be refused.
+func (g *Guard) Restricts() bool { return g.policies.rules.Load().on }
+
 // ReasonDenied is the reason of a FoundHeld with a tool that the policy denies.
 const ReasonDenied = "denied"
 

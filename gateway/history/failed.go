@@ -28,7 +28,7 @@ func (h *History) OpenEnded(ctx context.Context, id string) (*journal.File, End,
 		return nil, End{}, h.notResumable(ctx, id, err)
 	}
 	end := EndOf(f.Contents, time.Time{})
-	if f.Principal != tool.Principal(ctx) {
+	if f.Principal != tool.Principal(ctx) || !reachable(ctx, f) {
 		err = noExecution(id)
 	} else if f.Resumed != "" {
 		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
@@ -40,6 +40,13 @@ func (h *History) OpenEnded(ctx context.Context, id string) (*journal.File, End,
 		return nil, End{}, err
 	}
 	return f, end, nil
+}
+
+// reachable reports whether a caller can resume an execution: at an endpoint, only those that began there, whose journals have
+// results of its tools only. A caller that is not confined can resume all, and they stay confined.
+func reachable(ctx context.Context, f *journal.File) bool {
+	at := tool.Endpoint(ctx)
+	return at == "" || ProgramOf(f.Contents).Endpoint == at
 }
 
 // orphan reports whether an execution was killed before the execution that it resumes recorded it. It has made no calls.
@@ -101,7 +108,7 @@ func (h *History) LastFailed(ctx context.Context) string {
 		if err != nil {
 			continue
 		}
-		if f.Resumed == "" && !ofRun(f.Root) && (f.Kept || EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK) && !orphan(h, f) {
+		if f.Resumed == "" && !ofRun(f.Root) && ProgramOf(f.Contents).Endpoint == tool.Endpoint(ctx) && (f.Kept || EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK) && !orphan(h, f) {
 			if f.Started.After(last.Started) {
 				last = f.Header
 			}
@@ -121,7 +128,7 @@ func (h *History) LastSucceeded(ctx context.Context) string {
 	for _, id := range ids[:min(len(ids), maxLast)] {
 		if f, err := journal.Open(journal.Path(folder, id)); err == nil {
 			_ = f.Close()
-			if !ofRun(f.Root) {
+			if !ofRun(f.Root) && ProgramOf(f.Contents).Endpoint == tool.Endpoint(ctx) {
 				return id
 			}
 		}

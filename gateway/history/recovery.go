@@ -31,6 +31,8 @@ type Program struct {
 	Session     string                     `json:"session,omitempty"`
 	Environment string                     `json:"environment,omitempty"`
 	Workspace   string                     `json:"workspace,omitempty"`
+	// Endpoint is the endpoint that it is confined to, "" for none.
+	Endpoint string `json:"endpoint,omitempty"`
 }
 
 // End is the end of a program in a journal.
@@ -173,7 +175,7 @@ func (k Program) Fill(p *execution.Program, same bool) {
 	if same {
 		p.Code, p.File, p.Language = k.Code, k.File, k.Language
 	}
-	p.Language = cmp.Or(p.Language, k.Language)
+	p.Language, p.Endpoint = cmp.Or(p.Language, k.Language), k.Endpoint
 	p.Timeout, p.Memory = cmp.Or(p.Timeout, k.Timeout), cmp.Or(p.Memory, k.Memory)
 	p.Session, p.Environment, p.Workspace = cmp.Or(p.Session, k.Session), cmp.Or(p.Environment, k.Environment), cmp.Or(p.Workspace, k.Workspace)
 	variables := maps.Clone(k.Variables)

@@ -116,7 +116,7 @@ func (e *authenticator) identify(r *http.Request, open bool) (access.Caller, *re
 	token, given, no := bearer(r)
 	switch {
 	case no != nil:
-		return access.Caller{}, e.unauthorized(no.detail)
+		return access.Caller{}, e.unauthorized(r, no.detail)
 	case given:
 		return e.admitToken(r, token)
 	case open:
@@ -124,7 +124,7 @@ func (e *authenticator) identify(r *http.Request, open bool) (access.Caller, *re
 	case public(r):
 		return access.Caller{Scopes: []tool.Scope{}}, nil
 	}
-	return access.Caller{}, e.unauthorized("no bearer token")
+	return access.Caller{}, e.unauthorized(r, "no bearer token")
 }
 
 // public reports whether a request needs no authentication. The response depends on the caller's scopes.
@@ -154,7 +154,7 @@ func bearer(r *http.Request) (token string, given bool, no *refusal) {
 
 // admitToken returns the caller with a token, or the refusal.
 func (e *authenticator) admitToken(r *http.Request, token string) (access.Caller, *refusal) {
-	visitor, err := e.verifyToken(r.Context(), token)
+	visitor, err := e.verifyToken(r.Context(), token, r.PathValue(endpointValue))
 	if err == nil {
 		e.logins.record(r.Context(), visitor.Principal, r)
 		return visitor, nil
@@ -166,10 +166,10 @@ func (e *authenticator) admitToken(r *http.Request, token string) (access.Caller
 	}
 	if errors.Is(err, errScope) {
 		no := insufficientScope(strings.Join(e.issuer.Scopes, " "))
-		no.challenge += `, resource_metadata="` + e.issuer.metadataURL() + `"`
+		no.challenge += `, resource_metadata="` + e.issuer.metadataURL(r.PathValue(endpointValue)) + `"`
 		return access.Caller{}, no
 	}
-	return access.Caller{}, e.unauthorized(tokenError(err))
+	return access.Caller{}, e.unauthorized(r, tokenError(err))
 }
 
 // tokenError returns the detail for an invalid token. The reason is only logged, so that guessing gets no help.
@@ -183,8 +183,8 @@ func tokenError(err error) string {
 // errScope says that a valid access token lacks scopes that the settings require.
 var errScope = errors.New("insufficient scope")
 
-// verifyToken returns the owner of a token, or why it is not accepted.
-func (e *authenticator) verifyToken(ctx context.Context, token string) (access.Caller, error) {
+// verifyToken returns the owner of a token for /mcp or an endpoint of the settings, or why it is not accepted.
+func (e *authenticator) verifyToken(ctx context.Context, token, endpoint string) (access.Caller, error) {
 	if name := e.settingsToken(token); name != "" {
 		return e.asOperator(access.Caller{By: access.BySettings, Principal: "token:" + name, Scopes: tool.UserScopes()}), nil
 	}
@@ -194,7 +194,7 @@ func (e *authenticator) verifyToken(ctx context.Context, token string) (access.C
 	if e.issuer == nil {
 		return access.Caller{}, access.ErrUnknown
 	}
-	claimed, err := e.issuer.verify(ctx, token)
+	claimed, err := e.issuer.verify(ctx, token, endpoint)
 	if err != nil {
 		return access.Caller{}, err
 	}
@@ -262,10 +262,10 @@ func (e *authenticator) operates(principal string) bool {
 }
 
 // unauthorized returns a 401 refusal, which requests a token.
-func (e *authenticator) unauthorized(detail string) *refusal {
+func (e *authenticator) unauthorized(r *http.Request, detail string) *refusal {
 	challenge := "Bearer"
 	if e.issuer != nil {
-		challenge += ` resource_metadata="` + e.issuer.metadataURL() + `"`
+		challenge += ` resource_metadata="` + e.issuer.metadataURL(r.PathValue(endpointValue)) + `"`
 		if len(e.issuer.Scopes) > 0 {
 			challenge += `, scope="` + strings.Join(e.issuer.Scopes, " ") + `"`
 		}

@@ -22,9 +22,11 @@ import (
 
 // MCP is the MCP server.
 type MCP interface {
-	// Handler serves /mcp, Direct /mcp/direct.
+	// Handler serves /mcp, Direct /mcp/direct, and Subset the endpoints of the settings, whose names are in place of a wildcard
+	// in the path.
 	Handler() http.Handler
 	Direct() http.Handler
+	Subset(wildcard string) http.Handler
 	// CloseStreams ends the streams that never end by themselves. Drain waits for running calls and cancels them when ctx
 	// ends. Close ends all sessions.
 	CloseStreams()
@@ -41,7 +43,7 @@ type Compat interface {
 
 // Options configure a server.
 type Options struct {
-	// MCP is served at /mcp and /mcp/direct.
+	// MCP is served at /mcp, /mcp/direct and /mcp/NAME.
 	MCP MCP
 	// API is served at / and at /api/; nil for none.
 	API http.Handler
@@ -127,6 +129,7 @@ func (f *Server) paths() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", f.mcpHandler(f.opts.MCP.Handler()))
 	mux.Handle("/mcp/direct", f.mcpHandler(f.opts.MCP.Direct()))
+	mux.Handle("/mcp/{"+endpointValue+"}", f.mcpHandler(f.opts.MCP.Subset(endpointValue)))
 	if issuer := f.auth.issuer; issuer != nil {
 		mux.Handle(metadataPath, issuer.metadata())
 		mux.Handle(metadataPath+"/", issuer.metadata())
@@ -150,6 +153,9 @@ func (f *Server) paths() *http.ServeMux {
 	f.pages(mux)
 	return mux
 }
+
+// endpointValue is the wildcard for the name of an endpoint of the settings in the path of a request.
+const endpointValue = "endpoint"
 
 // mcpHandler wraps the MCP handlers with all checks.
 func (f *Server) mcpHandler(next http.Handler) http.Handler {

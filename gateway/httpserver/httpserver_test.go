@@ -33,6 +33,15 @@ type mcp struct{}
 
 func (mcp) Handler() http.Handler { return http.HandlerFunc(sayWho) }
 func (mcp) Direct() http.Handler  { return http.HandlerFunc(sayWho) }
+func (mcp) Subset(wildcard string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue(wildcard) != "finance" {
+			http.NotFound(w, r)
+			return
+		}
+		sayWho(w, r)
+	})
+}
 func (mcp) CloseStreams()         {}
 func (mcp) Drain(context.Context) {}
 func (mcp) Close()                {}
@@ -116,7 +125,7 @@ func TestWhoMaySpeak(t *testing.T) {
 		{[]string{"Origin: null"}, 403},
 		{[]string{"Origin: file://localhost"}, 403},
 	} {
-		for _, path := range []string{"/mcp", "/mcp/direct"} {
+		for _, path := range []string{"/mcp", "/mcp/direct", "/mcp/finance"} {
 			if resp, body := request(t, "POST", origin+path, "{}", test.headers...); resp.StatusCode != test.status {
 				t.Errorf("%v at %s: %d %s", test.headers, path, resp.StatusCode, body)
 			}

@@ -42,14 +42,14 @@ func newIssuer(settings config.ResourceServer) *issuer {
 const leeway = 30 * time.Second
 
 // verify returns the claims of a valid token: issued and signed by the issuer, for
-// this audience, and not expired. The caller checks scopes.
-func (i *issuer) verify(ctx context.Context, token string) (signin.Claims, error) {
+// the audience or, at an endpoint of the settings, for the endpoint, and not expired. The caller checks scopes.
+func (i *issuer) verify(ctx context.Context, token, endpoint string) (signin.Claims, error) {
 	claims := new(oidc.AccessTokenClaims)
 	payload, err := oidc.ParseToken(token, claims)
 	if err != nil {
 		return signin.Claims{}, fmt.Errorf("read token: %w", err)
 	}
-	if err := errors.Join(oidc.CheckIssuer(claims, i.Issuer), oidc.CheckAudience(claims, i.Audience), oidc.CheckSubject(claims)); err != nil {
+	if err := errors.Join(oidc.CheckIssuer(claims, i.Issuer), i.checkAudience(claims, endpoint), oidc.CheckSubject(claims)); err != nil {
 		return signin.Claims{}, err
 	}
 	keys, err := i.keySet(ctx)
@@ -67,6 +67,15 @@ func (i *issuer) verify(ctx context.Context, token string) (signin.Claims, error
 	}
 	all, err := signin.Decode(token)
 	return signin.Claims{All: all, Scopes: claims.Scopes, Issued: claims.GetIssuedAt(), Expires: claims.GetExpiration().Add(leeway)}, err
+}
+
+// checkAudience accepts a token for all tools everywhere, and one for an endpoint only there.
+func (i *issuer) checkAudience(claims oidc.Claims, endpoint string) error {
+	err := oidc.CheckAudience(claims, i.Audience)
+	if err != nil && endpoint != "" {
+		err = oidc.CheckAudience(claims, i.resource(endpoint))
+	}
+	return err
 }
 
 // keySet returns the issuer's keys, which it fetches for the first token, so that
@@ -101,9 +110,18 @@ func serverMetadata(issuer string) string {
 	return u.String()
 }
 
-// metadataURL returns the URL of the resource metadata, at the origin of the audience.
-func (i *issuer) metadataURL() string {
-	u, err := url.Parse(i.Audience)
+// resource returns the resource (RFC 8707) of an endpoint of the settings, or of /mcp for "": where the audience is the URL of
+// /mcp, an endpoint is one of its own. It does not depend on whether there is such an endpoint.
+func (i *issuer) resource(endpoint string) string {
+	if !strings.HasSuffix(i.Audience, "/mcp") || !config.ValidEndpoint(endpoint) {
+		return i.Audience
+	}
+	return i.Audience + "/" + endpoint
+}
+
+// metadataURL returns the URL of the metadata of a resource, at the origin of the audience.
+func (i *issuer) metadataURL(endpoint string) string {
+	u, err := url.Parse(i.resource(endpoint))
 	if err != nil {
 		return ""
 	}
@@ -112,13 +130,6 @@ func (i *issuer) metadataURL() string {
 
 // metadata serves the resource metadata, which names the accepted issuer. It is public, also for pages of all origins (RFC 9728, 3.1).
 func (i *issuer) metadata() http.Handler {
-	document, err := json.Marshal(map[string]any{
-		"resource": i.Audience, "authorization_servers": []string{i.Issuer}, "scopes_supported": i.Scopes,
-		"bearer_methods_supported": []string{"header"}, "resource_name": "Sallyport",
-	})
-	if err != nil { // texts only
-		document = []byte("{}")
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -128,12 +139,28 @@ func (i *issuer) metadata() http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 		case http.MethodGet, http.MethodHead:
 			header.Set("Content-Type", "application/json")
-			_, _ = w.Write(document)
+			_, _ = w.Write(i.document(r.URL.Path))
 		default:
 			header.Set("Allow", "GET, HEAD, OPTIONS")
 			refuse(w, refusal{status: http.StatusMethodNotAllowed, detail: "use GET here"})
 		}
 	})
+}
+
+// document returns the metadata at a path: metadataPath, followed by the path of the resource.
+func (i *issuer) document(path string) []byte {
+	endpoint := ""
+	if u, err := url.Parse(i.Audience); err == nil {
+		endpoint, _ = strings.CutPrefix(path, metadataPath+u.Path+"/")
+	}
+	document, err := json.Marshal(map[string]any{
+		"resource": i.resource(endpoint), "authorization_servers": []string{i.Issuer}, "scopes_supported": i.Scopes,
+		"bearer_methods_supported": []string{"header"}, "resource_name": "Sallyport",
+	})
+	if err != nil { // texts only
+		return []byte("{}")
+	}
+	return document
 }
 
 // rateLimitedTransport limits the rate of requests to the issuer: a token with an unknown key

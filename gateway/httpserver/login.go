@@ -155,7 +155,7 @@ func (f *Server) loginByToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token := strings.TrimSpace(r.PostFormValue("token"))
-	visitor, err := f.auth.verifyToken(r.Context(), token)
+	visitor, err := f.auth.verifyToken(r.Context(), token, "")
 	if err != nil {
 		f.auth.logins.recordRefusal(r.Context(), r)
 		f.log.WarnContext(r.Context(), "token refused at login", "remote", r.RemoteAddr, "reason", sanitize.Line(err.Error(), 200))

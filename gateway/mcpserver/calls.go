@@ -30,44 +30,53 @@ type calls struct {
 	// running holds the cancel function and the session of each call.
 	running map[int]runningCall
 	// disconnected holds the reconnect timers of sessions without a connected client.
-	disconnected map[string]*time.Timer
+	disconnected map[sessionKey]*time.Timer
 	idle         chan struct{} // closed when no call runs; nil unless drain waits
 }
 
+// sessionKey identifies a session at /mcp, or at an endpoint of the settings.
+type sessionKey struct{ endpoint, id string }
+
 type runningCall struct {
-	session string
+	session sessionKey
 	cancel  context.CancelCauseFunc
 }
 
 func newCalls(log *slog.Logger) *calls {
-	return &calls{log: log, running: map[int]runningCall{}, disconnected: map[string]*time.Timer{}}
+	return &calls{log: log, running: map[int]runningCall{}, disconnected: map[sessionKey]*time.Timer{}}
 }
 
-// track is a middleware that registers every call of a tool, prompt or
-// resource, and adds the caller to its context.
-func (c *calls) track(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		principal := principalOf(req)
-		if principal != "" {
-			ctx = tool.WithPrincipal(ctx, principal)
+// track returns the middleware of an endpoint, "" for /mcp, that registers every call of a tool, prompt or
+// resource, and adds the caller to its context, confined to the endpoint.
+func (c *calls) track(endpoint string) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			return c.tracked(tool.WithEndpoint(ctx, endpoint), method, req, next)
 		}
-		ctx = tool.WithRemote(tool.WithSession(ctx, sessionOf(req)))
-		if extra := req.GetExtra(); extra != nil {
-			ctx = tool.WithWorkspace(ctx, extra.Header.Get(workspaceHeader))
-		}
-		switch method {
-		case "tools/call", "prompts/get", "resources/read", "completion/complete":
-		default:
-			return next(ctx, method, req)
-		}
-		ctx, end := context.WithCancelCause(ctx)
-		defer end(nil)
-		defer c.begin(req.GetSession().ID(), end)()
-		begin := time.Now()
-		result, err := next(ctx, method, req)
-		c.log.DebugContext(ctx, "request", "method", method, "principal", principal, "duration", time.Since(begin), "refused", err != nil)
-		return result, err
 	}
+}
+
+func (c *calls) tracked(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	principal := principalOf(req)
+	if principal != "" {
+		ctx = tool.WithPrincipal(ctx, principal)
+	}
+	ctx = tool.WithRemote(tool.WithSession(ctx, sessionOf(req)))
+	if extra := req.GetExtra(); extra != nil {
+		ctx = tool.WithWorkspace(ctx, extra.Header.Get(workspaceHeader))
+	}
+	switch method {
+	case "tools/call", "prompts/get", "resources/read", "completion/complete":
+	default:
+		return next(ctx, method, req)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer c.begin(sessionKey{tool.Endpoint(ctx), req.GetSession().ID()}, end)()
+	begin := time.Now()
+	result, err := next(ctx, method, req)
+	c.log.DebugContext(ctx, "request", "method", method, "principal", principal, "duration", time.Since(begin), "refused", err != nil)
+	return result, err
 }
 
 // principalOf returns the principal of a request's token, "" if it has no token.
@@ -92,7 +101,7 @@ func sessionOf(req mcp.Request) string {
 }
 
 // begin registers a call until the returned function is called.
-func (c *calls) begin(session string, end context.CancelCauseFunc) func() {
+func (c *calls) begin(session sessionKey, end context.CancelCauseFunc) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
@@ -110,7 +119,7 @@ func (c *calls) begin(session string, end context.CancelCauseFunc) func() {
 
 // onDisconnect records that the client of a session disconnected before its response. The
 // calls of the session are canceled unless it reconnects in time.
-func (c *calls) onDisconnect(session string) {
+func (c *calls) onDisconnect(session sessionKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if timer := c.disconnected[session]; timer != nil {
@@ -120,7 +129,7 @@ func (c *calls) onDisconnect(session string) {
 }
 
 // onReconnect records that the client of a session is connected again.
-func (c *calls) onReconnect(session string) {
+func (c *calls) onReconnect(session sessionKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if timer := c.disconnected[session]; timer != nil {
@@ -129,7 +138,7 @@ func (c *calls) onReconnect(session string) {
 	}
 }
 
-func (c *calls) abandon(session string) {
+func (c *calls) abandon(session sessionKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.disconnected[session] == nil { // it has reconnected

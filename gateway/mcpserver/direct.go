@@ -46,6 +46,8 @@ type DirectOptions struct {
 	Mode ModeOf
 	// StateKey signs the requestState of pending calls; nil generates a key for this process.
 	StateKey []byte
+	// Upstreams returns the upstreams that the caller in ctx sees; nil shows each caller all.
+	Upstreams func(ctx context.Context) []catalog.Upstream
 	// Notices delivers notifications of upstreams outside of calls; nil delivers none.
 	Notices *Notices
 	// Telemetry records metrics and traces of requests; nil disables it.
@@ -57,16 +59,16 @@ type DirectOptions struct {
 // server speaks the protocol; Direct handles every request about a tool, a
 // resource or a prompt.
 type Direct struct {
-	gateway       Gateway
-	opts          DirectOptions
-	log           *slog.Logger
-	server        *mcp.Server
-	roster        atomic.Pointer[roster]
-	pending       *pendingCalls
-	subscriptions subscriptions
+	gateway Gateway
+	opts    DirectOptions
+	log     *slog.Logger
+	server  *mcp.Server
+	roster  atomic.Pointer[roster]
+	pending *pendingCalls
+	// shared is what all servers of direct mode of the gateway have in common.
+	shared *Notices
 
-	logLevel maxLogLevel
-	listed   listed
+	listed listed
 
 	offerVersion  atomic.Int64  // counts the changes of the upstreams' offers
 	refreshMu     sync.Mutex    // held while a roster is built
@@ -85,9 +87,12 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	if opts == nil {
 		opts = &DirectOptions{}
 	}
-	d := &Direct{gateway: verbs, opts: *opts, log: opts.Logger, pending: newPendingCalls(opts.StateKey), changed: make(chan struct{}, 1)}
+	d := &Direct{gateway: verbs, opts: *opts, log: opts.Logger, pending: newPendingCalls(opts.StateKey), shared: opts.Notices, changed: make(chan struct{}, 1)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.shared == nil {
+		d.shared = &Notices{}
 	}
 	if d.opts.Version == "" {
 		d.opts.Version = "dev"
@@ -113,7 +118,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	d.offerVersion.Add(1)
 	d.refresh()
 	d.work.Go(func() { d.refreshLoop(ended) })
-	unhear := opts.Notices.listen(d.notice)
+	unhear := d.shared.listen(d)
 	d.close = sync.OnceFunc(func() {
 		stop()
 		unhear()
@@ -251,8 +256,11 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			d.filterSubscriptions(r, req)
 		}
 		result, err := next(ctx, method, req)
-		declareCapabilities(r, result, d.searches(req))
-		return result, err
+		if err != nil { // the result of a second initialize is a nil pointer
+			return nil, err
+		}
+		d.declareCapabilities(ctx, r, result, d.searches(req))
+		return result, nil
 	}
 }
 
@@ -305,11 +313,11 @@ func requiredCapability(method string) func(capabilities) bool {
 
 // declareCapabilities adds the upstreams' capabilities and instructions to a handshake result. A client that searches for
 // tools needs no instructions for all of them.
-func declareCapabilities(r *roster, result mcp.Result, searches bool) {
+func (d *Direct) declareCapabilities(ctx context.Context, r *roster, result mcp.Result, searches bool) {
 	var can *mcp.ServerCapabilities
-	instructions := r.instructions
-	if searches {
-		instructions = ""
+	instructions := ""
+	if !searches {
+		instructions = instructionsOf(r.instructions, func(id tool.ID) bool { return d.gateway.AlwaysDenied(ctx, id) })
 	}
 	switch result := result.(type) {
 	case *mcp.InitializeResult:
@@ -375,7 +383,8 @@ func (d *Direct) visible(ctx context.Context, entries []entry) []json.RawMessage
 // record records that the session of a request knows the tools of a roster.
 func (d *Direct) record(ctx context.Context, r *roster, method string, req mcp.Request) {
 	if d.searches(req) {
-		d.listed.record(method, req, d.searchDigest(), d.searchDigest)
+		caller := tool.Detach(ctx)
+		d.listed.record(method, req, d.searchDigest(ctx), func() digest { return d.searchDigest(caller) })
 		return
 	}
 	caller := tool.Detach(ctx)

@@ -139,11 +139,12 @@ type siteOptions struct {
 	Tools    *mcpserver.Tools
 	Mode     mcpserver.ModeOf
 	Settings config.HTTP
+	Subsets  mcpserver.Subsets
 }
 
 // newFront is the front door of a listener, with MCP behind it.
 func newFront(listener net.Listener, face *mcpserver.Direct, opts *siteOptions) *httpserver.Server {
-	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Mode: opts.Mode, Body: opts.Settings.Body})
+	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Mode: opts.Mode, Subsets: opts.Subsets, Body: opts.Settings.Body})
 	return httpserver.New(listener, &httpserver.Options{MCP: endpoints, Settings: opts.Settings})
 }
 

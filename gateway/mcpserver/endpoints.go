@@ -31,15 +31,15 @@ const (
 	maxReplay = 16 << 20
 )
 
-// Endpoints serve MCP over HTTP: the tools, and direct mode. The context of each request has the
-// caller ([tool.Principal]): the HTTP server has checked the token.
+// Endpoints serve MCP over HTTP: the tools, and direct mode, of all upstreams and of each endpoint of the settings. The context
+// of each request has the caller ([tool.Principal]): the HTTP server has checked the token.
 type Endpoints struct {
-	maxBody       int64
-	calls         *calls
-	servers       []*mcp.Server
-	tools, direct http.Handler       // tools is nil without code mode
-	mode          ModeOf             // of clients whose URL names none; nil is code
-	closeStreams  context.CancelFunc // ends the open-ended streams
+	maxBody      int64
+	calls        *calls
+	whole        *site
+	subsets      subsets
+	leaving      context.Context    //nolint:containedctx // ends the open-ended streams
+	closeStreams context.CancelFunc // cancels it
 }
 
 // EndpointOptions configure endpoints.
@@ -50,6 +50,8 @@ type EndpointOptions struct {
 	Mode ModeOf
 	// Body is the largest request body, in bytes.
 	Body config.Size
+	// Subsets are the endpoints of the settings; nil serves none.
+	Subsets Subsets
 	// Logger gets what an operator should know; nil discards.
 	Logger *slog.Logger
 }
@@ -61,22 +63,20 @@ func NewEndpoints(direct *Direct, opts *EndpointOptions) *Endpoints {
 		log = slog.New(slog.DiscardHandler)
 	}
 	leaving, leave := context.WithCancel(context.Background())
-	e := &Endpoints{maxBody: int64(opts.Body), calls: newCalls(log), closeStreams: leave, mode: opts.Mode}
-	e.direct = e.endpoint(leaving, direct.server, true)
-	if opts.Tools != nil {
-		e.tools = e.endpoint(leaving, opts.Tools.Server, false)
-	}
+	e := &Endpoints{maxBody: int64(opts.Body), calls: newCalls(log), leaving: leaving, closeStreams: leave}
+	e.whole = e.newSite("", Servers{Direct: direct, Tools: opts.Tools, Mode: opts.Mode})
+	e.subsets = subsets{settings: opts.Subsets, open: map[string]*site{}}
 	return e
 }
 
 // Handler serves each client in its mode, or all in direct mode where there are no tools.
-func (e *Endpoints) Handler() http.Handler { return e.serve("") }
+func (e *Endpoints) Handler() http.Handler { return e.serve(e.whole.route("")) }
 
 // Direct serves direct mode, unless the URL names another one.
-func (e *Endpoints) Direct() http.Handler { return e.serve(config.ModeDirect) }
+func (e *Endpoints) Direct() http.Handler { return e.serve(e.whole.route(config.ModeDirect)) }
 
-func (e *Endpoints) serve(fixed config.Mode) http.Handler {
-	return bufferBody(e.maxBody, bindPrincipal(e.route(fixed)))
+func (e *Endpoints) serve(next http.Handler) http.Handler {
+	return bufferBody(e.maxBody, bindPrincipal(next))
 }
 
 // CloseStreams ends the open-ended streams: those of notifications.
@@ -88,10 +88,8 @@ func (e *Endpoints) Drain(ctx context.Context) { e.calls.drain(ctx) }
 // Close ends all sessions.
 func (e *Endpoints) Close() {
 	e.closeStreams()
-	for _, server := range e.servers {
-		for session := range server.Sessions() {
-			_ = session.Close()
-		}
+	for _, s := range append(e.subsets.close(), e.whole) {
+		s.close()
 	}
 	e.calls.close()
 }
@@ -111,11 +109,11 @@ func bindPrincipal(next http.Handler) http.Handler {
 	})
 }
 
-// endpoint serves one server to clients of both kinds: requests of revision 2026-07-28
+// endpoint serves one server of a site to clients of both kinds: requests of revision 2026-07-28
 // are stateless, those of older revisions belong to a session.
-func (e *Endpoints) endpoint(leaving context.Context, server *mcp.Server, raw bool) http.Handler {
-	e.servers = append(e.servers, server)
-	server.AddReceivingMiddleware(e.calls.track)
+func (e *Endpoints) endpoint(s *site, server *mcp.Server, raw bool) http.Handler {
+	s.servers = append(s.servers, server)
+	server.AddReceivingMiddleware(e.calls.track(s.name))
 	pick := func(*http.Request) *mcp.Server { return server }
 	events := mcp.NewMemoryEventStore(nil)
 	events.SetMaxBytes(maxReplay)
@@ -134,27 +132,27 @@ func (e *Endpoints) endpoint(leaving context.Context, server *mcp.Server, raw bo
 		if endless {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
-			defer context.AfterFunc(leaving, cancel)()
+			defer context.AfterFunc(e.leaving, cancel)()
 			r = r.WithContext(ctx)
 		}
 		if lone {
 			alone.ServeHTTP(w, r)
 			return
 		}
-		e.serveSession(sessions, w, r)
+		e.serveSession(s, sessions, w, r)
 	})
 }
 
 // serveSession serves a request of an older client, and detects a disconnect before the
 // response: in those revisions a disconnect does not cancel the request.
-func (e *Endpoints) serveSession(sessions http.Handler, w http.ResponseWriter, r *http.Request) {
+func (e *Endpoints) serveSession(s *site, sessions http.Handler, w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get(sessionHeader)
 	if session != "" {
-		e.calls.onReconnect(session)
+		e.calls.onReconnect(sessionKey{s.name, session})
 	}
 	sessions.ServeHTTP(&notFoundWriter{ResponseWriter: w}, r)
 	if session != "" && r.Method == http.MethodPost && r.Context().Err() != nil {
-		e.calls.onDisconnect(session)
+		e.calls.onDisconnect(sessionKey{s.name, session})
 	}
 }
 

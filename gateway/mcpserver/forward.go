@@ -42,7 +42,7 @@ func (d *Direct) forwardParams(ctx context.Context, r *roster, method string, re
 	}
 	c := newClient(ctx, session, params, req)
 	defer c.out.flush()
-	d.logLevel.raise(c.level)
+	d.shared.logLevel.raise(c.level)
 	d.sendLevel(ctx, d.roster.Load().capabilitiesOf(call.Tool.Upstream))
 	var raw json.RawMessage
 	if c.modern {

@@ -52,7 +52,7 @@ func (d *Direct) setLevel(ctx context.Context, req mcp.Request) {
 		Level string `json:"level"`
 	}
 	_ = json.Unmarshal(paramsOf(req), &params) // the SDK reports an invalid request
-	d.logLevel.raise(params.Level)
+	d.shared.logLevel.raise(params.Level)
 	r := d.roster.Load()
 	for _, up := range d.gateway.Offers() {
 		if up.Running() {
@@ -67,7 +67,7 @@ func (d *Direct) sendLevel(ctx context.Context, a capabilities) {
 	if !hasLogging(a) {
 		return
 	}
-	level := d.logLevel.take(a.upstream)
+	level := d.shared.logLevel.take(a.upstream)
 	if level == "" {
 		return
 	}

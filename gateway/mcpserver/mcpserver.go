@@ -75,6 +75,8 @@ type Options struct {
 	Telemetry *telemetry.Telemetry
 	// Watch, if set, calls f after each change of the upstreams, until stop is called: the description of search_tools names them.
 	Watch func(f func()) (stop func())
+	// Upstreams returns the upstreams that the caller in ctx sees; nil shows each caller all.
+	Upstreams func(ctx context.Context) []catalog.Upstream
 	// OnReady, if set, is called once, when a client first lists or calls tools. It must not block.
 	OnReady func()
 }
@@ -113,7 +115,7 @@ func New(verbs Service, opts *Options) *Tools {
 	if opts.Face != nil {
 		addFace(tools, verbs, opts.Face)
 	} else {
-		tools.follow(addTools(tools, verbs, opts), opts)
+		addTools(tools, verbs, opts)
 	}
 	if opts.OnReady != nil {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
@@ -123,17 +125,20 @@ func New(verbs Service, opts *Options) *Tools {
 	return tools
 }
 
-// addTools adds the two tools and those of the profiles. It returns the handler of the two.
-func addTools(tools *Tools, verbs Service, opts *Options) *handler {
+// addTools adds the two tools and those of the profiles.
+func addTools(tools *Tools, verbs Service, opts *Options) {
 	f := &handler{tools: tools, service: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
 	search, execute := coreTools(verbs, opts)
-	tools.search.Store(&search.Description)
 	tools.AddTool(search, f.search)
 	tools.AddTool(execute, f.execute)
 	for _, e := range extras(verbs, opts) {
 		e.add(tools)
 	}
-	return f
+	if tools.upstreams = opts.Upstreams; tools.upstreams == nil {
+		tools.upstreams = func(context.Context) []catalog.Upstream { return verbs.Upstreams() }
+	}
+	tools.AddReceivingMiddleware(tools.showUpstreams)
+	tools.follow(opts, func() { tools.AddTool(search, f.search) })
 }
 
 // coreTools returns the two tools that every client sees.

@@ -67,10 +67,10 @@ func modeInURL(query url.Values) (config.Mode, error) {
 }
 
 // route passes each request to the server of its mode; fixed is the mode of a path, "" for none.
-func (e *Endpoints) route(fixed config.Mode) http.Handler {
+func (s *site) route(fixed config.Mode) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mode, err := modeInURL(r.URL.Query())
-		if err == nil && mode == config.ModeCode && e.tools == nil {
+		if err == nil && mode == config.ModeCode && s.tools == nil {
 			err = errors.New("mode code is not served here: use direct or search")
 		}
 		if err != nil {
@@ -83,26 +83,26 @@ func (e *Endpoints) route(fixed config.Mode) http.Handler {
 			mode = fixed
 		}
 		r.Header.Set(modeHeader, string(mode))
-		if e.tools != nil && e.modeOf(r, mode) == config.ModeCode {
-			e.tools.ServeHTTP(w, r)
+		if s.tools != nil && s.modeOf(r, mode) == config.ModeCode {
+			s.tools.ServeHTTP(w, r)
 			return
 		}
-		e.direct.ServeHTTP(w, r)
+		s.direct.ServeHTTP(w, r)
 	})
 }
 
 // modeOf returns the mode of a request whose URL names one, or "".
-func (e *Endpoints) modeOf(r *http.Request, named config.Mode) config.Mode {
+func (s *site) modeOf(r *http.Request, named config.Mode) config.Mode {
 	switch session := r.Header.Get(sessionHeader); {
 	case named != "":
 		return named
 	case strings.HasPrefix(session, directSession):
 		return config.ModeDirect // or search, which the same server tells apart
-	case session != "" || e.mode == nil:
+	case session != "" || s.mode == nil:
 		return config.ModeCode
 	}
 	b, _ := r.Body.(bufferedBody)
-	return e.mode(clientInMessage(b.data))
+	return s.mode(clientInMessage(b.data))
 }
 
 // clientInMessage returns the name and the version of the client that sends a message: in the parameters of initialize, or in

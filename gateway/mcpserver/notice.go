@@ -18,36 +18,43 @@ import (
 // is created after the gateway has been given its callback. The zero value is ready
 // to use. It is safe for concurrent use.
 type Notices struct {
-	mu     sync.Mutex
-	handle func(id, method string, params json.RawMessage)
+	mu       sync.Mutex
+	handlers map[*Direct]func(id, method string, params json.RawMessage)
+	// subscriptions and logLevel are what the upstreams were told for all servers of direct mode together.
+	subscriptions subscriptions
+	logLevel      maxLogLevel
 }
 
 // Notice is the callback for the gateway's option OnNotice.
 func (n *Notices) Notice(id, method string, params json.RawMessage) {
 	n.mu.Lock()
-	hear := n.handle
+	all := slices.Collect(maps.Values(n.handlers))
 	n.mu.Unlock()
-	if hear != nil {
-		hear(id, method, params)
+	for _, handle := range all {
+		handle(id, method, params)
 	}
 }
 
-func (n *Notices) listen(hear func(id, method string, params json.RawMessage)) (stop func()) {
-	if n == nil {
-		return func() {}
-	}
+// listen passes notifications to a server of direct mode, until stop is called.
+func (n *Notices) listen(d *Direct) (stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.handle = hear
+	if n.handlers == nil {
+		n.handlers = map[*Direct]func(id, method string, params json.RawMessage){}
+	}
+	n.handlers[d] = d.notice
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.handle = nil
+		delete(n.handlers, d)
 	}
 }
 
-// notice forwards a notification of an upstream outside of a call. It does not block.
+// notice forwards a notification of an upstream outside of a call, if the upstream has anything here. It does not block.
 func (d *Direct) notice(id, method string, params json.RawMessage) {
+	if !d.roster.Load().hasUpstream(id) {
+		return
+	}
 	switch method {
 	case "notifications/resources/updated":
 		var about struct{ URI string }
@@ -67,10 +74,10 @@ func (d *Direct) notice(id, method string, params json.RawMessage) {
 // without unsubscribing, and unsubscribes from the upstream when none is left.
 func (d *Direct) notifyUpdated(ctx context.Context, upstream, wire string) {
 	live := slices.Collect(d.server.Sessions())
-	for _, shown := range d.subscriptions.prune(upstream, wire, live) {
+	for _, shown := range d.shared.subscriptions.prune(d, upstream, wire, live) {
 		_ = d.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: shown})
 	}
-	if !d.subscriptions.hasSubscribers(upstream, wire) {
+	if !d.shared.subscriptions.hasSubscribers(upstream, wire) {
 		_ = d.sendSubscription(ctx, tool.Unsubscribe, upstream, wire) // tell logs the error
 	}
 }
@@ -92,10 +99,10 @@ func (d *Direct) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 	if !hasSubscribe(d.roster.Load().capabilitiesOf(upstream)) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the upstream does not support subscriptions"}
 	}
-	if d.subscriptions.add(upstream, wire, req.Params.URI, req.Session) {
+	if d.shared.subscriptions.add(upstream, wire, subscriber{d, req.Params.URI}, req.Session) {
 		_, err := toResponse(ctx, tool.Subscribe, false, nil, d.sendSubscription(ctx, tool.Subscribe, upstream, wire))
 		if err != nil {
-			d.subscriptions.remove(upstream, wire, req.Session)
+			d.shared.subscriptions.remove(upstream, wire, req.Session)
 			return err
 		}
 	}
@@ -104,7 +111,7 @@ func (d *Direct) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 
 func (d *Direct) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) error {
 	upstream, wire, ok := d.roster.Load().resourceUpstream(req.Params.URI)
-	if ok && d.subscriptions.remove(upstream, wire, req.Session) {
+	if ok && d.shared.subscriptions.remove(upstream, wire, req.Session) {
 		_ = d.sendSubscription(context.WithoutCancel(ctx), tool.Unsubscribe, upstream, wire) // the client does not wait for it
 	}
 	return nil
@@ -125,21 +132,27 @@ func (d *Direct) filterSubscriptions(r *roster, req mcp.Request) {
 // subscriptions records which sessions subscribed to which resource. It is safe for concurrent use.
 type subscriptions struct {
 	mu       sync.Mutex
-	sessions map[[2]string]map[*mcp.ServerSession]string // key: upstream and its URI; value: the URI that the client sees
+	sessions map[[2]string]map[*mcp.ServerSession]subscriber // key: upstream and its URI
+}
+
+// subscriber is the server of a session that subscribed, and the URI that its client sees.
+type subscriber struct {
+	server *Direct
+	shown  string
 }
 
 // add reports whether it is the first subscription, for which the upstream must be subscribed to.
-func (s *subscriptions) add(upstream, wire, shown string, session *mcp.ServerSession) (first bool) {
+func (s *subscriptions) add(upstream, wire string, by subscriber, session *mcp.ServerSession) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions == nil {
-		s.sessions = map[[2]string]map[*mcp.ServerSession]string{}
+		s.sessions = map[[2]string]map[*mcp.ServerSession]subscriber{}
 	}
 	key := [2]string{upstream, wire}
 	if s.sessions[key] == nil {
-		s.sessions[key] = map[*mcp.ServerSession]string{}
+		s.sessions[key] = map[*mcp.ServerSession]subscriber{}
 	}
-	s.sessions[key][session] = shown
+	s.sessions[key][session] = by
 	return len(s.sessions[key]) == 1
 }
 
@@ -157,16 +170,23 @@ func (s *subscriptions) remove(upstream, wire string, session *mcp.ServerSession
 	return was
 }
 
-// prune removes sessions that are not live, and returns the URIs of the resource that the others see.
-func (s *subscriptions) prune(upstream, wire string, live []*mcp.ServerSession) (shown []string) {
+// prune removes sessions of a server that are not live, and returns the URIs of the resource that its others see.
+func (s *subscriptions) prune(server *Direct, upstream, wire string, live []*mcp.ServerSession) (shown []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := [2]string{upstream, wire}
-	maps.DeleteFunc(s.sessions[key], func(session *mcp.ServerSession, _ string) bool { return !slices.Contains(live, session) })
-	shown = slices.Compact(slices.Sorted(maps.Values(s.sessions[key])))
-	if len(shown) == 0 {
+	maps.DeleteFunc(s.sessions[key], func(session *mcp.ServerSession, by subscriber) bool {
+		return by.server == server && !slices.Contains(live, session)
+	})
+	for _, by := range s.sessions[key] {
+		if by.server == server && !slices.Contains(shown, by.shown) {
+			shown = append(shown, by.shown)
+		}
+	}
+	if len(s.sessions[key]) == 0 {
 		delete(s.sessions, key)
 	}
+	slices.Sort(shown)
 	return shown
 }
 

@@ -205,10 +205,10 @@ func (t *pendingCall) answer(responses json.RawMessage) {
 	t.unanswered = left
 }
 
-// requestDigest returns a digest of method, principal, session and arguments, which must be
+// requestDigest returns a digest of method, principal, session, endpoint and arguments, which must be
 // the same when a client resumes its call.
 func requestDigest(ctx context.Context, method string, params object) []byte {
-	same := object{"method": encode(method), "principal": encode(tool.Principal(ctx)), "session": encode(tool.Session(ctx))}
+	same := object{"method": encode(method), "principal": encode(tool.Principal(ctx)), "session": encode(tool.Session(ctx)), "endpoint": encode(tool.Endpoint(ctx))}
 	for _, name := range []string{"name", "uri", "arguments"} {
 		if value, ok := params[name]; ok {
 			same[name] = value

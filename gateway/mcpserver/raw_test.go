@@ -155,12 +155,13 @@ func TestAbandonedSessions(t *testing.T) {
 		for _, session := range []string{"gone", "back", "other"} {
 			ctx, end := context.WithCancelCause(t.Context())
 			contexts[session] = ctx
-			defer c.begin(session, end)()
+			defer c.begin(sessionKey{id: session}, end)()
 		}
-		c.onDisconnect("gone")
-		c.onDisconnect("back")
+		c.onDisconnect(sessionKey{id: "gone"})
+		c.onDisconnect(sessionKey{id: "back"})
+		c.onReconnect(sessionKey{"finance", "gone"}) // the same id at an endpoint is another session
 		time.Sleep(reconnectTimeout / 2)
-		c.onReconnect("back")
+		c.onReconnect(sessionKey{id: "back"})
 		time.Sleep(reconnectTimeout)
 		synctest.Wait()
 		if got := context.Cause(contexts["gone"]); !errors.Is(got, errDisconnected) {

@@ -33,8 +33,8 @@ type roster struct {
 	capabilities []capabilities
 	// unknown reports that the offer of some upstream is not known yet; it may have all capabilities.
 	unknown bool
-	// instructions of all upstreams.
-	instructions string
+	// instructions of the upstreams that have some.
+	instructions []instructions
 }
 
 // entry is one entry of a list.
@@ -73,7 +73,11 @@ func newRoster(offers []catalog.UpstreamOffer, prefix bool, log *slog.Logger) *r
 	for _, list := range r.lists {
 		slices.SortStableFunc(list, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
 	}
-	r.instructions = instructionsOf(offers)
+	for _, up := range offers {
+		if text := strings.TrimSpace(sanitize.Text(up.Offer.Server.Instructions, maxInstructions)); text != "" {
+			r.instructions = append(r.instructions, instructions{up.ID, text, up.Offer.Tools})
+		}
+	}
 	return r
 }
 
@@ -177,7 +181,7 @@ func (b *rosterBuilder) add(method string, e entry) { b.lists[method] = append(b
 func (r *roster) resourceUpstream(uri string) (upstream, wire string, ok bool) {
 	if rest, cut := strings.CutPrefix(uri, uriPrefix); cut {
 		id, inner, _ := strings.Cut(rest, "/")
-		if slices.ContainsFunc(r.capabilities, func(a capabilities) bool { return a.upstream == id }) {
+		if r.hasUpstream(id) {
 			return id, inner, true
 		}
 	}
@@ -209,6 +213,11 @@ func (r *roster) templateUpstream(uri string) (upstream, wire string, ok bool) {
 		}
 	}
 	return r.resourceUpstream(uri)
+}
+
+// hasUpstream reports whether an upstream has anything in the lists, or may have.
+func (r *roster) hasUpstream(id string) bool {
+	return slices.ContainsFunc(r.capabilities, func(a capabilities) bool { return a.upstream == id })
 }
 
 // has reports whether any upstream has a capability.
@@ -257,13 +266,19 @@ const (
 	maxAllInstructions = 16000 // of all
 )
 
-// instructionsOf joins the instructions of the upstreams, each prefixed with its ID.
-func instructionsOf(offers []catalog.UpstreamOffer) string {
+// instructions are those of one upstream with these tools.
+type instructions struct {
+	upstream, text string
+	tools          []tool.Tool
+}
+
+// instructionsOf joins the instructions of upstreams, each prefixed with its ID. It leaves out upstreams of which all tools are denied.
+func instructionsOf(all []instructions, denied func(tool.ID) bool) string {
 	var b strings.Builder
-	for _, up := range offers {
-		text := strings.TrimSpace(sanitize.Text(up.Offer.Server.Instructions, maxInstructions))
-		if text != "" && b.Len()+len(text) < maxAllInstructions {
-			fmt.Fprintf(&b, "%s: %s\n", up.ID, text)
+	for _, up := range all {
+		hidden := len(up.tools) > 0 && !slices.ContainsFunc(up.tools, func(t tool.Tool) bool { return !denied(t.ID) })
+		if !hidden && b.Len()+len(up.text) < maxAllInstructions {
+			fmt.Fprintf(&b, "%s: %s\n", up.upstream, up.text)
 		}
 	}
 	return strings.TrimSpace(b.String())

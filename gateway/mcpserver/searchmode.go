@@ -56,7 +56,7 @@ func (d *Direct) receiveSearch(next mcp.MethodHandler) mcp.MethodHandler {
 		switch {
 		case method == "tools/list" && d.searches(req):
 			d.record(ctx, d.roster.Load(), method, req)
-			return d.listSearch(req), nil
+			return d.listSearch(ctx, req), nil
 		case method == "tools/call" && d.searches(req):
 			return d.callSearch(ctx, d.roster.Load(), method, req)
 		}
@@ -65,14 +65,22 @@ func (d *Direct) receiveSearch(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // listSearch returns the list of the two tools.
-func (d *Direct) listSearch(req mcp.Request) mcp.Result {
-	result := object{"tools": encode(searchTools(d.opts.Search.Upstreams()))}
+func (d *Direct) listSearch(ctx context.Context, req mcp.Request) mcp.Result {
+	result := object{"tools": encode(searchTools(d.upstreams(ctx)))}
 	return d.listResult(req, result)
 }
 
-// searchDigest returns the digest of the list of the two tools.
-func (d *Direct) searchDigest() digest {
-	return sha256.Sum256(encode(searchTools(d.opts.Search.Upstreams())))
+// searchDigest returns the digest of the list of the two tools as the caller sees it.
+func (d *Direct) searchDigest(ctx context.Context) digest {
+	return sha256.Sum256(encode(searchTools(d.upstreams(ctx))))
+}
+
+// upstreams returns the upstreams that the caller sees.
+func (d *Direct) upstreams(ctx context.Context) []catalog.Upstream {
+	if d.opts.Upstreams != nil {
+		return d.opts.Upstreams(ctx)
+	}
+	return d.opts.Search.Upstreams()
 }
 
 // callSearch makes a call of one of the two tools, or of a tool by its own name.

@@ -5,11 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
@@ -18,9 +19,9 @@ import (
 type Tools struct {
 	*mcp.Server
 	pending *pendingCalls
-	// search is the description of search_tools that clients see.
-	search atomic.Pointer[string]
-	listed listed
+	// upstreams returns those in the description of search_tools that a caller sees.
+	upstreams func(ctx context.Context) []catalog.Upstream
+	listed    listed
 	// unwatch ends the notifications of changes; nil for none.
 	unwatch func()
 	close   func()
@@ -29,37 +30,53 @@ type Tools struct {
 // Close cancels the programs that wait for their client, and waits for them. It is idempotent.
 func (t *Tools) Close() { t.close() }
 
-// follow replaces the definition of search_tools after each change of the upstreams in its description.
-func (t *Tools) follow(f *handler, opts *Options) {
+// follow notifies each session whose description of search_tools differs after a change of the upstreams. changed has the SDK
+// notify all.
+func (t *Tools) follow(opts *Options, changed func()) {
 	if opts.Watch == nil {
 		return
 	}
 	t.AddReceivingMiddleware(t.recordList)
 	t.AddSendingMiddleware(t.listed.onlyChanged)
-	var one sync.Mutex
-	t.unwatch = opts.Watch(func() {
-		one.Lock()
-		defer one.Unlock()
-		search, _ := coreTools(f.service, opts)
-		if search.Description != *t.search.Load() {
-			t.search.Store(&search.Description)
-			t.AddTool(search, f.search)
-		}
-	})
+	t.unwatch = opts.Watch(changed)
 }
 
 // recordList is receiving middleware that records the list of each session that lists tools or subscribes to changes.
 func (t *Tools) recordList(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "tools/list" || method == methodListen {
-			t.listed.record(method, req, t.listDigest(), t.listDigest)
+			caller := tool.Detach(ctx)
+			t.listed.record(method, req, t.listDigest(ctx), func() digest { return t.listDigest(caller) })
 		}
 		return next(ctx, method, req)
 	}
 }
 
-// listDigest returns the digest of the part of the list that can change.
-func (t *Tools) listDigest() digest { return sha256.Sum256([]byte(*t.search.Load())) }
+// listDigest returns the digest of the part of the caller's list that can change.
+func (t *Tools) listDigest(ctx context.Context) digest {
+	return sha256.Sum256([]byte(searchTool(t.upstreams(ctx)).Description))
+}
+
+// showUpstreams is receiving middleware that lists search_tools with the upstreams that the caller sees.
+func (t *Tools) showUpstreams(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		list, ok := result.(*mcp.ListToolsResult)
+		if !ok || err != nil {
+			return result, err
+		}
+		shown, search := *list, searchTool(t.upstreams(ctx))
+		shown.Tools = slices.Clone(list.Tools)
+		for i, one := range shown.Tools {
+			if one.Name == search.Name {
+				described := *one
+				described.Description = search.Description
+				shown.Tools[i] = &described
+			}
+		}
+		return &shown, nil
+	}
+}
 
 func newTools(server *mcp.Server, key []byte) *Tools {
 	t := &Tools{Server: server, pending: newPendingCalls(key)}

@@ -144,7 +144,7 @@ func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program ex
 func newHeader(run *toolcall.Execution, p execution.Program, before *Resumed) (journal.Header, error) {
 	kept, err := json.Marshal(history.Program{
 		Code: p.Code, Language: p.Language, File: p.File, Variables: p.Variables, Timeout: p.Timeout, Memory: p.Memory,
-		Session: p.Session, Environment: p.Environment, Workspace: p.Workspace,
+		Session: p.Session, Environment: p.Environment, Workspace: p.Workspace, Endpoint: run.Endpoint,
 	})
 	h := journal.Header{ID: run.ID, Principal: run.Principal, Session: run.Session, Started: time.Now().UTC(), Program: kept}
 	if run.Root != run.ID {

@@ -43,6 +43,8 @@ func (slow) Search(context.Context, toolsearch.Request) (toolsearch.Found, error
 	return toolsearch.Found{}, nil
 }
 
+func (slow) FindUpstream(_ context.Context, name string) (string, error) { return name, nil }
+
 func (s slow) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	if s.clock == nil {
 		<-ctx.Done()

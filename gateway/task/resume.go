@@ -45,6 +45,9 @@ func (t *Tasks) resumable(ctx context.Context, id string) (Request, error) {
 	if old.Principal != tool.Principal(ctx) {
 		return Request{}, toolcall.Invalid("task "+old.ID+" is of another principal", "only its own principal can resume it")
 	}
+	if at := tool.Endpoint(ctx); at != "" && at != old.Endpoint {
+		return Request{}, toolcall.Invalid("task "+old.ID+" is of another endpoint", "resume it where it began")
+	}
 	r := Request{ID: old.ID, Task: old.Task, Args: old.Args, Only: old.Only, Output: old.Output, Workspace: old.Workspace, Environment: old.Environment, old: &old}
 	if r.NoModel = old.Model == "rules"; !r.NoModel {
 		r.Model = old.Model

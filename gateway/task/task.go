@@ -76,6 +76,8 @@ type Task struct {
 	// Principal asked for it, "" without authentication; Client is the client's name.
 	Principal string `json:"principal,omitempty"`
 	Client    string `json:"client,omitempty"`
+	// Endpoint is the endpoint that it is confined to, "" for none.
+	Endpoint string `json:"endpoint,omitempty"`
 	// Task is what was to be done, Args are its arguments.
 	Task string                     `json:"task"`
 	Args map[string]json.RawMessage `json:"args,omitempty"`

@@ -26,12 +26,13 @@ type Gateway interface {
 	Search(ctx context.Context, s toolsearch.Request) (toolsearch.Found, error)
 	Execute(ctx context.Context, p execution.Program) (execution.Result, error)
 	Record(ctx context.Context, id string) (history.Record, error)
+	// FindUpstream finds an upstream that exists for the caller, by its id or its name in the settings.
+	FindUpstream(ctx context.Context, name string) (string, error)
 }
 
 // Catalog has the definitions of tools.
 type Catalog interface {
 	Tool(id tool.ID) (tool.Tool, bool)
-	UpstreamID(name string) (string, error)
 }
 
 // Options configure tasks. Gateway, Catalog and Settings are required.
@@ -118,6 +119,7 @@ var errCanceled = &tool.Error{Kind: tool.Canceled, Message: "the task was cancel
 // Run works on a task until it is over, and calls seen with each state of it; nil for none. It ends with ctx. Errors are
 // *tool.Error, for an invalid request only: a task that fails is a result.
 func (t *Tasks) Run(ctx context.Context, r Request, seen func(Task)) (Task, error) {
+	ctx = r.confine(ctx)
 	w, done, err := t.begin(ctx, &r)
 	if err != nil {
 		return Task{}, err
@@ -128,13 +130,21 @@ func (t *Tasks) Run(ctx context.Context, r Request, seen func(Task)) (Task, erro
 
 // Start begins a task on behalf of the caller and returns it as it is now. It continues after ctx has ended.
 func (t *Tasks) Start(ctx context.Context, r Request) (Task, error) {
-	ctx = tool.Detach(ctx)
+	ctx = r.confine(tool.Detach(ctx))
 	w, done, err := t.begin(ctx, &r)
 	if err != nil {
 		return Task{}, err
 	}
 	go func() { defer done(); t.work(w.context(ctx), w, r) }()
 	return w.now(), nil
+}
+
+// confine returns the context of a task that is resumed, which stays at the endpoint where it began.
+func (r Request) confine(ctx context.Context) context.Context {
+	if r.old == nil {
+		return ctx
+	}
+	return tool.WithEndpoint(ctx, r.old.Endpoint)
 }
 
 // context returns the context of the work: that of the caller, which cancel ends too.
@@ -150,7 +160,7 @@ func (w *work) context(ctx context.Context) context.Context {
 
 // begin checks a request and registers its task. done must be called when the work has ended.
 func (t *Tasks) begin(ctx context.Context, r *Request) (w *work, done func(), err error) {
-	if err := t.check(r); err != nil {
+	if err := t.check(ctx, r); err != nil {
 		return nil, nil, err
 	}
 	w = newWork(ctx, *r)
@@ -185,7 +195,7 @@ func (t *Tasks) remove(w *work) {
 
 func newWork(ctx context.Context, r Request) *work {
 	w := &work{changed: make(chan struct{}), cancel: func(error) {}, task: Task{
-		ID: cmp.Or(r.ID, NewID()), Principal: tool.Principal(ctx), Client: tool.Client(ctx), Task: r.Task, Args: r.Args, Only: r.Only, Output: r.Output,
+		ID: cmp.Or(r.ID, NewID()), Principal: tool.Principal(ctx), Client: tool.Client(ctx), Endpoint: tool.Endpoint(ctx), Task: r.Task, Args: r.Args, Only: r.Only, Output: r.Output,
 		Workspace: r.Workspace, Environment: r.Environment, Model: r.Model, Plan: r.Plan, Status: Running, Begun: time.Now().UTC(),
 	}}
 	if old := r.old; old != nil {
@@ -196,7 +206,7 @@ func newWork(ctx context.Context, r Request) *work {
 }
 
 // check checks a request, and replaces names by ids.
-func (t *Tasks) check(r *Request) error {
+func (t *Tasks) check(ctx context.Context, r *Request) error {
 	r.Task = sanitize.Text(r.Task, MaxTask+1)
 	size := 0
 	for name, value := range r.Args {
@@ -214,7 +224,7 @@ func (t *Tasks) check(r *Request) error {
 		return toolcall.NotOneOf("model", r.Model, "models in the settings has their names")
 	}
 	for i, name := range r.Only {
-		id, err := t.opts.Catalog.UpstreamID(name)
+		id, err := t.opts.Gateway.FindUpstream(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -46,6 +46,8 @@ func (s Scope) In(ctx context.Context) context.Context {
 // Execution is an execution while its program runs: what its calls have in common.
 type Execution struct {
 	ID, Principal, Session, Client string
+	// Endpoint is the endpoint of its caller, which it stays confined to; "" for none, see [tool.WithEndpoint].
+	Endpoint string
 	// Root is the first execution in the chain that this one resumes, or itself; for a workflow's program it is the run.
 	Root string
 	// Unattended says that it is a workflow's program: it is suspended immediately if no client can be asked.
@@ -92,7 +94,7 @@ func NewExecution(ctx context.Context, id string) *Execution {
 	by := ScopeOf(ctx).Run
 	return &Execution{
 		ID: id, Root: cmp.Or(by, id), Unattended: by != "", Suspension: NewSuspension(), Principal: tool.Principal(ctx), Session: tool.Session(ctx),
-		Client: tool.Client(ctx), Remote: tool.Remote(ctx), Only: ScopeOf(ctx).Only, Calls: &List{}, Place: telemetry.TraceContextOf(ctx),
+		Client: tool.Client(ctx), Endpoint: tool.Endpoint(ctx), Remote: tool.Remote(ctx), Only: ScopeOf(ctx).Only, Calls: &List{}, Place: telemetry.TraceContextOf(ctx),
 	}
 }
 

@@ -109,7 +109,7 @@ func (sr *Searcher) searchForProgram(ctx context.Context, args json.RawMessage) 
 	if err := json.Unmarshal(args, &s); err != nil { // a limit beyond every int
 		return "", toolcall.Invalid("limit is too large", "")
 	}
-	lang, err := sr.normalize(&s)
+	lang, err := sr.normalize(ctx, &s)
 	if err != nil {
 		return "", err
 	}
@@ -131,7 +131,7 @@ func (sr *Searcher) describeForProgram(ctx context.Context, args json.RawMessage
 		return "", toolcall.Invalid("arguments must be one JSON object of strings", "")
 	}
 	s := Request{Detail: Full, Language: in.Language}
-	lang, err := sr.normalize(&s)
+	lang, err := sr.normalize(ctx, &s)
 	if err != nil {
 		return "", err
 	}
@@ -144,12 +144,12 @@ func (sr *Searcher) describeForProgram(ctx context.Context, args json.RawMessage
 		found := Found{Detail: Full, Language: string(lang), Tools: []FoundTool{one}}
 		return found.Text(), nil
 	}
-	if up, err := sr.upstreamID(name); err == nil && up != "" {
+	if up, err := sr.upstreamID(ctx, name); err == nil && up != "" {
 		s := Request{Upstream: up, Detail: Summary, Budget: describeBudget}
 		found, err := sr.search(ctx, s, lang)
 		return found.Text(), err
 	}
-	id, err := sr.resolveTool(name)
+	id, err := sr.resolveTool(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -158,7 +158,7 @@ func (sr *Searcher) describeForProgram(ctx context.Context, args json.RawMessage
 		found.Tools = []FoundTool{describeFunction(*f, Full, lang)}
 		return found.Text(), nil
 	}
-	entry, err := sr.opts.Catalog.Find(ctx, id)
+	entry, err := sr.in(ctx).find(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -170,27 +170,27 @@ func (sr *Searcher) describeForProgram(ctx context.Context, args json.RawMessage
 
 // resolveTool returns the id for "up.name" or "name". Either part may also be the
 // upstream's own spelling.
-func (sr *Searcher) resolveTool(name string) (tool.ID, error) {
+func (sr *Searcher) resolveTool(ctx context.Context, name string) (tool.ID, error) {
 	if up, rest, ok := strings.Cut(name, "."); ok {
 		id := tool.ID{Upstream: up, Name: rest}
-		if up, err := sr.upstreamID(up); err != nil {
+		if up, err := sr.upstreamID(ctx, up); err != nil {
 			return id, err
 		} else if id.Upstream = up; up == toolcall.GatewayID {
 			return id, sr.checkBuiltin(id)
 		}
-		if _, ok := sr.opts.Catalog.Lookup(id); !ok && tool.Identifier(rest) != rest {
+		if _, ok := sr.in(ctx).lookup(id); !ok && tool.Identifier(rest) != rest {
 			id.Name = tool.Identifier(rest)
 		}
 		return id, nil
 	}
-	ids := sr.toolsNamed(name)
+	ids := sr.toolsNamed(ctx, name)
 	switch {
 	case len(ids) == 1:
 		return ids[0], nil
 	case len(ids) > 1:
 		return tool.ID{}, toolcall.Invalid(fmt.Sprintf("%d upstreams have a tool %s", len(ids), sanitize.Line(name, 80)), sanitize.Line("one of "+joinIDs(ids), 400))
 	}
-	return tool.ID{}, sr.unknownTool(name)
+	return tool.ID{}, sr.unknownTool(ctx, name)
 }
 
 // checkBuiltin returns an error if the built-in function does not exist.
@@ -202,9 +202,9 @@ func (sr *Searcher) checkBuiltin(id tool.ID) error {
 }
 
 // toolsNamed returns the tools of that name, in order of their ids, or the built-in function if no upstream has one.
-func (sr *Searcher) toolsNamed(name string) []tool.ID {
+func (sr *Searcher) toolsNamed(ctx context.Context, name string) []tool.ID {
 	var ids []tool.ID
-	for _, t := range sr.opts.Catalog.Snapshot().Tools {
+	for _, t := range sr.in(ctx).snapshot().Tools {
 		if t.ID.Name == name || t.Wire == name {
 			ids = append(ids, t.ID)
 		}
@@ -215,14 +215,14 @@ func (sr *Searcher) toolsNamed(name string) []tool.ID {
 	return ids
 }
 
-func (sr *Searcher) unknownTool(name string) error {
-	ups := sr.opts.Catalog.IDs()
+func (sr *Searcher) unknownTool(ctx context.Context, name string) error {
+	ups := sr.in(ctx).ids()
 	names := append(functionNames(), ups...)
-	for _, t := range sr.opts.Catalog.Snapshot().Tools {
+	for _, t := range sr.in(ctx).snapshot().Tools {
 		names = append(names, t.ID.Name)
 	}
 	near := suggest.Of(name, names)
-	if ids := sr.toolsNamed(near); len(ids) > 0 && !slices.Contains(ups, near) {
+	if ids := sr.toolsNamed(ctx, near); len(ids) > 0 && !slices.Contains(ups, near) {
 		near = ids[0].String()
 	}
 	return toolcall.Unknown("tool", name, near)

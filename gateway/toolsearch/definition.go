@@ -13,7 +13,7 @@ import (
 // Errors are *tool.Error.
 func (sr *Searcher) Definition(ctx context.Context, name, upstream, language string) (string, error) {
 	name = strings.TrimPrefix(strings.ReplaceAll(toolcall.TrimName(name), "/", "."), "servers.")
-	upstream, err := sr.upstreamID(toolcall.TrimName(upstream))
+	upstream, err := sr.upstreamID(ctx, toolcall.TrimName(upstream))
 	if err != nil {
 		return "", err
 	}

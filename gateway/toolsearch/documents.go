@@ -105,11 +105,12 @@ func fullOffer(d catalog.Document, found FoundTool) string {
 // offersFor returns the resources, templates and prompts that match a query. If the query
 // names a tool, they are not listed before it.
 func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Language, tools *Found, best float64, named bool) (found []nonTool, err error) {
-	known := sr.opts.Catalog.Snapshot().Offers
+	v := sr.in(ctx)
+	known := v.snapshot().Offers
 	if len(known) == 0 {
 		return nil, nil
 	}
-	results, err := sr.opts.Catalog.RankOffers(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: maxOffersFound})
+	results, err := v.rankOffers(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: maxOffersFound})
 	if err != nil {
 		return nil, SearchError(err)
 	}
@@ -152,15 +153,15 @@ func offersByURI(known map[catalog.DocumentKey]catalog.Document, s Request) (hit
 }
 
 // heldTool returns a tool that is quarantined.
-func (sr *Searcher) heldTool(id tool.ID) (FoundHeld, bool) {
-	reason, ok := sr.opts.Catalog.HeldReason(id)
+func (v view) heldTool(id tool.ID) (FoundHeld, bool) {
+	reason, ok := v.heldReason(id)
 	return FoundHeld{ID: id, Reason: reason}, ok
 }
 
 // heldNamed returns the quarantined tools that the query names, without those in
 // known. The caller knows their names already.
-func (sr *Searcher) heldNamed(query string, known []FoundHeld) (found []FoundHeld) {
-	for id, reason := range sr.opts.Catalog.QuarantinedTools() {
+func (sr *Searcher) heldNamed(ctx context.Context, query string, known []FoundHeld) (found []FoundHeld) {
+	for id, reason := range sr.in(ctx).quarantined() {
 		one := FoundHeld{ID: id, Reason: reason}
 		if namesTool(query, id) && !slices.Contains(known, one) && len(found) < maxHeldRank {
 			found = append(found, one)

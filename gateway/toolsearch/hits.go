@@ -13,9 +13,10 @@ import (
 // hits returns the hits that may be called, and the best cover of all. It adds those that must not be called to found.
 func (sr *Searcher) hits(ctx context.Context, s Request, lang codegen.Language, all []index.Hit, found *Found) (list []candidate, best float64) {
 	list = make([]candidate, 0, len(all))
+	v := sr.in(ctx)
 	for i, hit := range all {
 		best = max(best, hit.Cover)
-		e, known := sr.opts.Catalog.Lookup(hit.ID)
+		e, known := v.lookup(hit.ID)
 		becomes := sr.opts.Guard.ExpectedAction(ctx, hit.ID, known)
 		if known && becomes != policy.Deny {
 			list = append(list, sr.candidate(s, lang, hit, e, becomes))
@@ -25,7 +26,7 @@ func (sr *Searcher) hits(ctx context.Context, s Request, lang codegen.Language, 
 		if known && !found.Listing && (i < maxHeldRank || namesTool(s.Query, hit.ID)) {
 			found.Quarantined = append(found.Quarantined, FoundHeld{hit.ID, guard.ReasonDenied})
 		}
-		if held, ok := sr.heldTool(hit.ID); ok && i < maxHeldRank {
+		if held, ok := v.heldTool(hit.ID); ok && i < maxHeldRank {
 			found.Quarantined = append(found.Quarantined, held)
 		}
 	}

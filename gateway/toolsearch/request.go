@@ -1,6 +1,7 @@
 package toolsearch
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,14 +13,14 @@ import (
 // parseQuery removes from a query what is not searched for: the level of detail, the upstream filter, and
 // general words. It returns the name of an unknown upstream in the filter, "" for
 // none.
-func (sr *Searcher) parseQuery(s *Request) (unknown string) {
+func (sr *Searcher) parseQuery(ctx context.Context, s *Request) (unknown string) {
 	var rest []string
 	for word := range strings.FieldsSeq(s.Query) {
 		if detail, ok := strings.CutPrefix(word, "detail:"); ok && Detail(detail).valid() {
 			s.Detail = Detail(detail)
 			continue
 		}
-		switch id, missing := sr.filter(word); {
+		switch id, missing := sr.filter(ctx, word); {
 		case missing != "":
 			unknown = missing
 		case id == "":
@@ -35,7 +36,7 @@ func (sr *Searcher) parseQuery(s *Request) (unknown string) {
 		s.Query = ""
 		return unknown
 	}
-	if s.Query = strings.Join(rest, " "); sr.isGeneral(s.Query) {
+	if s.Query = strings.Join(rest, " "); sr.isGeneral(ctx, s.Query) {
 		s.Query = ""
 	}
 	return unknown
@@ -43,13 +44,13 @@ func (sr *Searcher) parseQuery(s *Request) (unknown string) {
 
 // filter returns the upstream that a word of a query names, upstream:NAME or server:NAME. unknown is a name of the first
 // form that no upstream has; the second form is then a word like any other. Both are "" for other words.
-func (sr *Searcher) filter(word string) (id, unknown string) {
+func (sr *Searcher) filter(ctx context.Context, word string) (id, unknown string) {
 	key, name, _ := strings.Cut(word, ":")
 	own := strings.EqualFold(key, "upstream")
 	if name = strings.Trim(name, `"'`); name == "" || !own && !strings.EqualFold(key, "server") {
 		return "", ""
 	}
-	id, err := sr.upstreamID(toolcall.TrimName(name))
+	id, err := sr.upstreamID(ctx, toolcall.TrimName(name))
 	switch {
 	case err == nil:
 		return id, ""
@@ -70,7 +71,7 @@ const (
 
 // isGeneral reports whether a query asks for all tools rather than a specific one:
 // "*", "list all tools", "what can you do?". The name of a tool never does.
-func (sr *Searcher) isGeneral(query string) bool {
+func (sr *Searcher) isGeneral(ctx context.Context, query string) bool {
 	if len(query) > maxGeneral {
 		return false
 	}
@@ -87,5 +88,5 @@ func (sr *Searcher) isGeneral(query string) bool {
 		thing = thing || isThing
 	}
 	name := foldName(query)
-	return thing && !slices.ContainsFunc(sr.opts.Catalog.Snapshot().Tools, func(t tool.Tool) bool { return foldName(t.ID.Name) == name })
+	return thing && !slices.ContainsFunc(sr.in(ctx).snapshot().Tools, func(t tool.Tool) bool { return foldName(t.ID.Name) == name })
 }

@@ -201,7 +201,8 @@ func (sr *Searcher) addSignals(ctx context.Context, q *index.Query) (words map[s
 		return nil
 	}
 	if r := sr.rerankers.embeddings.Load(); r != nil {
-		q.Also = r.Rank(ctx, q.Text, func(id tool.ID) bool { return q.Upstream == "" || id.Upstream == q.Upstream })
+		only := sr.opts.Endpoints.Of(ctx)
+		q.Also = r.Rank(ctx, q.Text, func(id tool.ID) bool { return (q.Upstream == "" || id.Upstream == q.Upstream) && only.Has(id) })
 	}
 	if store := sr.rerankers.feedback.Load(); store != nil {
 		words = sr.opts.Catalog.Weigh(ctx, q.Text)

@@ -152,7 +152,7 @@ type FoundUpstream struct {
 
 // Search finds tools. Errors are *tool.Error, for an invalid request.
 func (sr *Searcher) Search(ctx context.Context, s Request) (Found, error) {
-	lang, err := sr.normalize(&s)
+	lang, err := sr.normalize(ctx, &s)
 	if err != nil {
 		return Found{}, err
 	}
@@ -168,9 +168,9 @@ func (sr *Searcher) Search(ctx context.Context, s Request) (Found, error) {
 
 // search is Search without waiting for upstreams.
 func (sr *Searcher) search(ctx context.Context, s Request, lang codegen.Language) (Found, error) {
-	missing := sr.parseQuery(&s)
+	missing := sr.parseQuery(ctx, &s)
 	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream, Unknown: missing}
-	found.Upstreams = sr.foundUpstreams(s.Upstream, found.listsUpstreams())
+	found.Upstreams = sr.foundUpstreams(ctx, s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
 		found.Problem = sr.opts.Problem()
 		l := sr.layout(s, &found)
@@ -223,7 +223,7 @@ func (sr *Searcher) candidates(ctx context.Context, s Request, lang codegen.Lang
 	}
 	query := index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.candidates()}
 	found.words = sr.addSignals(ctx, &query)
-	results, err := sr.opts.Catalog.Rank(ctx, query)
+	results, err := sr.in(ctx).rank(ctx, query)
 	if err != nil {
 		return nil, SearchError(err)
 	}
@@ -232,7 +232,7 @@ func (sr *Searcher) candidates(ctx context.Context, s Request, lang codegen.Lang
 	if found.Listing {
 		return list, nil
 	}
-	found.Quarantined = append(found.Quarantined, sr.heldNamed(s.Query, found.Quarantined)...)
+	found.Quarantined = append(found.Quarantined, sr.heldNamed(ctx, s.Query, found.Quarantined)...)
 	return sr.addNonTools(ctx, s, lang, found, diversify(list), best)
 }
 
@@ -292,7 +292,7 @@ func SearchError(err error) error {
 }
 
 // normalize fills in defaults and rejects invalid values.
-func (sr *Searcher) normalize(s *Request) (codegen.Language, error) {
+func (sr *Searcher) normalize(ctx context.Context, s *Request) (codegen.Language, error) {
 	interpreter, err := execution.Interpreter(s.Language)
 	if err != nil {
 		return "", err
@@ -304,7 +304,7 @@ func (sr *Searcher) normalize(s *Request) (codegen.Language, error) {
 	if !s.Detail.valid() {
 		return "", toolcall.NotOneOf("detail", string(s.Detail), "use names, summary, signature or full")
 	}
-	if s.Upstream, err = sr.upstreamID(s.Upstream); err != nil {
+	if s.Upstream, err = sr.upstreamID(ctx, s.Upstream); err != nil {
 		return "", err
 	}
 	s.Limit = max(0, min(s.Limit, MaxLimit))
@@ -329,11 +329,11 @@ func plainDetail(asked Detail) Detail {
 }
 
 // upstreamID finds an upstream, the built-in functions or skills by id, or an upstream by its name in the settings.
-func (sr *Searcher) upstreamID(name string) (string, error) {
+func (sr *Searcher) upstreamID(ctx context.Context, name string) (string, error) {
 	if name == toolcall.GatewayID || name == toolcall.SkillsID && !sr.opts.Catalog.Has(toolcall.SkillsID) {
 		return name, nil
 	}
-	return sr.opts.Catalog.UpstreamID(name)
+	return sr.in(ctx).upstreamID(name)
 }
 
 const (
@@ -365,9 +365,9 @@ func (s Request) candidates() int {
 }
 
 // foundUpstreams lists every upstream if all is set, else the searched ones that are not available.
-func (sr *Searcher) foundUpstreams(only string, all bool) []FoundUpstream {
+func (sr *Searcher) foundUpstreams(ctx context.Context, only string, all bool) []FoundUpstream {
 	var ups []FoundUpstream
-	for _, up := range sr.opts.Catalog.Upstreams() {
+	for _, up := range sr.opts.Upstreams(ctx) {
 		found := FoundUpstream{ID: up.ID, Description: sanitize.Line(up.Description, 120), Tools: up.State.Tools, Held: up.Held, Problem: up.Problem()}
 		if all || found.Problem != "" && (only == "" || only == up.ID) {
 			ups = append(ups, found)

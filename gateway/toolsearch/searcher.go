@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/confine"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/guard"
 	"sallyport/index"
@@ -20,6 +21,9 @@ import (
 type Options struct {
 	Catalog *catalog.Catalog
 	Guard   *guard.Guard
+	// Endpoints decides which tools exist for a caller, Upstreams returns the upstreams that the caller sees.
+	Endpoints *confine.Endpoints
+	Upstreams func(ctx context.Context) []catalog.Upstream
 	// Skills are found under the upstream id [toolcall.SkillsID].
 	Skills Source
 	Logger *slog.Logger

@@ -257,8 +257,9 @@ func (r *run) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// identity returns ctx with the principal, session, workspace and client of a run.
+// identity returns ctx with the principal, session, workspace, client and endpoint of a run.
 func identity(ctx context.Context, s Started) context.Context {
+	ctx = tool.WithEndpoint(ctx, s.Endpoint)
 	ctx = tool.WithSession(tool.WithPrincipal(ctx, s.Principal), "workflow:"+s.ID)
 	if s.Workspace != "" {
 		ctx = tool.WithWorkspace(ctx, s.Workspace)

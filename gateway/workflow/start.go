@@ -39,7 +39,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 		key = fmt.Sprintf("%q %q %q", tool.Principal(ctx), s.Workflow, s.Key)
 	}
 	started.ID, started.Trigger, started.Principal, started.Parent = runlog.NewID(key), s.Trigger, tool.Principal(ctx), s.Parent
-	started.Workspace = tool.Workspace(ctx)
+	started.Workspace, started.Endpoint = tool.Workspace(ctx), tool.Endpoint(ctx)
 	if e.opts.Labels != nil {
 		if read := slices.Concat(e.opts.Labels.SessionOrigins(ctx), s.Read); len(read) > 0 {
 			if started.Read, err = json.Marshal(read); err != nil {

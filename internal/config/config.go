@@ -83,6 +83,8 @@ type Config struct {
 	Mode Mode
 	// Clients are the modes of clients by their names and versions; the first entry that matches applies.
 	Clients []ClientMode
+	// Endpoints are subsets of the tools with a URL of their own, by name: /mcp/NAME of serve --http; default none.
+	Endpoints map[string]Endpoint
 	// Compat is the server whose tools and answers clients get, in place of search_tools and execute_code; default none.
 	Compat string
 	// Warnings are about texts that load, but are probably mistakes, with their positions.

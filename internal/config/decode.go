@@ -52,6 +52,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"profiles", d.profiles(&c.Profiles)},
 		{"mode", d.OneOf((*string)(&c.Mode), modes...)},
 		{"clients", func(at path, n *yaml.Node) { c.Clients = yamlstrict.List(d.Decoder, at, n, clientDecoder{d}.mode) }},
+		{"endpoints", func(at path, n *yaml.Node) { endpointDecoder{d}.endpoints(at, n, c) }},
 		{"compat", d.OneOf(&c.Compat, compats...)},
 	})
 	for i := range c.Upstreams {
@@ -59,7 +60,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 			u.Trust = c.Trust
 		}
 	}
-	for _, f := range d.warnings {
+	for _, f := range append(d.warnings, endpointDecoder{d}.warnings(c)...) {
 		c.Warnings = append(c.Warnings, d.Source.Error(f))
 	}
 	if n.Kind == yaml.MappingNode && !seen["upstreams"] && !d.Bad(path{}.Unknown()) {

@@ -86,6 +86,7 @@ func (c *Config) problems() []problem {
 	all = append(all, c.workspaceProblems(path{"workspaces"})...)
 	all = append(all, c.profileProblems(path{"profiles"})...)
 	all = append(all, c.clientProblems()...)
+	all = append(all, c.endpointProblems(path{"endpoints"})...)
 	if c.Compat != "" {
 		all = append(all, oneOfProblem(path{"compat"}, c.Compat, compats)...)
 	}

@@ -132,8 +132,8 @@ func (r *compiled) compile(env *expr.Env) (problems []Problem) {
 		wrong("then", -1, nil, "a rule needs then: allow, deny, ask or limit")
 	}
 	for i, g := range r.Tools {
-		if !isToolGlob(g) {
-			wrong("tools", i, nil, fmt.Sprintf(`%.40q names no tools; write upstream.tool, upstream.* or "*"`, g))
+		if message := CheckGlob(g); message != "" {
+			wrong("tools", i, nil, message)
 		}
 		r.globs = append(r.globs, glob(g))
 	}

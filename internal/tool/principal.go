@@ -5,7 +5,7 @@ import "context"
 // caller is the identity on whose behalf a request runs. It is one value in the context, which is copied when a part
 // of it is set.
 type caller struct {
-	principal, session, workspace, client, operator string
+	principal, session, workspace, client, operator, endpoint string
 
 	remote bool
 	// scopes are those of its token, if scoped is true.
@@ -83,8 +83,20 @@ func WithClient(ctx context.Context, name string) context.Context {
 // Client returns the value set by WithClient, "" for none.
 func Client(ctx context.Context) string { return callerOf(ctx).client }
 
+// WithEndpoint confines the caller to the tools of an endpoint of the settings, by its name. It cannot be undone: with ""
+// ctx stays as it is.
+func WithEndpoint(ctx context.Context, name string) context.Context {
+	if name == "" {
+		return ctx
+	}
+	return with(ctx, func(c *caller) { c.endpoint = name })
+}
+
+// Endpoint returns the name set by WithEndpoint, "" for a caller who is not confined.
+func Endpoint(ctx context.Context) string { return callerOf(ctx).endpoint }
+
 // Detach returns a context without a deadline, with the caller's identity from ctx and no other values.
 func Detach(ctx context.Context) context.Context {
 	c := callerOf(ctx)
-	return caller{principal: c.principal, session: c.session, workspace: c.workspace, client: c.client, remote: c.remote}.in(context.Background())
+	return caller{principal: c.principal, session: c.session, workspace: c.workspace, client: c.client, endpoint: c.endpoint, remote: c.remote}.in(context.Background())
 }

@@ -141,6 +141,7 @@ type Started struct {
 	Trigger   string            `json:"trigger"`
 	Principal string            `json:"principal,omitempty"`
 	Workspace string            `json:"workspace,omitempty"` // of its starter
+	Endpoint  string            `json:"endpoint,omitempty"`  // of its starter, which it is confined to
 	Parent    string            `json:"parent,omitempty"`
 	Of        string            `json:"of,omitempty"`
 	// Read are the data labels of its starter: []toolcall.Origin.

@@ -69,27 +69,28 @@ func (d *httpListener) groups() *access.Directory {
 
 // serve serves HTTP until ctx ends.
 func (d *httpListener) serve(ctx context.Context, s *service) error {
-	direct := s.direct(s.modeNow)
+	direct := s.direct("", s.modeNow)
 	defer direct.Close()
 	var tools *mcpserver.Tools // nil: --mode excludes code mode
 	if s.servesCode() {
-		tools = mcpserver.New(s.rateLimitedService(), s.tools())
+		tools = mcpserver.New(s.rateLimitedService(""), s.tools())
 		defer tools.Close()
 	}
-	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Body: s.cfg.HTTP.Body, Logger: s.log}
+	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Subsets: subsets{s}, Body: s.cfg.HTTP.Body, Logger: s.log}
 	opts := &httpserver.Options{
 		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(s.cfg.HTTP), Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
 		Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions()),
 	}
 	if s.cfg.Compat == config.CompatHTTP {
 		parts := cli.CompatGateway(s.gateway)
-		parts.Programs = s.rateLimitedService()
+		parts.Programs = s.rateLimitedService("")
 		opts.Compat = compat.NewWeb(parts, s.gateway.Service(), cli.BuildVersion())
 	}
 	if s.workflows != nil {
 		opts.Hooks = s.workflows.hooks
 	}
 	s.log.Info("listening", "address", httpserver.Address(d.listener))
+	s.logEndpoints(d.site(s.cfg.HTTP))
 	defer d.supervisor.notify(ctx, s.api)()
 	return httpserver.New(d.listener, opts).Serve(ctx)
 }
@@ -119,12 +120,13 @@ func (d *httpListener) withLoginCodes(api http.Handler) http.Handler {
 	return mux
 }
 
-// rateLimitedService returns the gateway with a rate limit on programs, for callers over HTTP.
-func (s *service) rateLimitedService() rateLimitedService {
+// rateLimitedService returns the gateway, as an endpoint of the settings has it or for "" all, with a rate limit on programs, for
+// callers over HTTP.
+func (s *service) rateLimitedService(endpoint string) rateLimitedService {
 	if s.executions == nil {
 		s.executions = access.NewLimits(s.cfg.HTTP.Limits.Executions)
 	}
-	return rateLimitedService{s.gateway.Service(), s.executions}
+	return rateLimitedService{s.gateway.Service().At(endpoint), s.executions}
 }
 
 type rateLimitedService struct {

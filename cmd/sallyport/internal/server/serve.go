@@ -239,7 +239,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 // openAPI makes the handler of the API and the key of what clients carry between requests.
 func (s *service) openAPI(dataDir string, opts *httpapi.Options) {
 	opts.Guides = func() map[string]string { return mcpserver.ToolDescriptions(s.gateway.Service(), s.tools()) }
-	s.api = httpapi.New(s.rateLimitedService(), opts)
+	s.api = httpapi.New(s.rateLimitedService(""), opts)
 	s.signalReady = sync.OnceFunc(func() { close(s.clientReady) })
 	var err error
 	if s.key, err = mcpserver.StateKey(dataDir); err != nil {
@@ -340,11 +340,12 @@ func (s *service) modeNow(name, version string) config.Mode {
 	return s.modeOf(s.gateway.Current().Load(), name, version)
 }
 
-// direct returns the server of the modes direct and search; mode returns that of a client whose URL names none.
-func (s *service) direct(mode mcpserver.ModeOf) *mcpserver.Direct {
-	verbs := s.gateway.Service()
+// direct returns the server of the modes direct and search of an endpoint of the settings, of all tools for ""; mode returns the
+// mode of a client whose URL names none.
+func (s *service) direct(endpoint string, mode mcpserver.ModeOf) *mcpserver.Direct {
+	verbs := s.gateway.Service().At(endpoint)
 	return mcpserver.NewDirect(verbs, &mcpserver.DirectOptions{
-		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Search: verbs, Mode: mode, Notices: s.notices, StateKey: s.key, Telemetry: s.telemetry,
+		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Search: verbs, Mode: mode, Upstreams: s.gateway.Visible, Notices: s.notices, StateKey: s.key, Telemetry: s.telemetry,
 	})
 }
 
@@ -357,7 +358,7 @@ func (a *app) serveStdio(ctx context.Context, s *service) error {
 	if mode == config.ModeCode {
 		return mcpserver.ServeStdio(ctx, in, s.gateway.Service(), s.tools())
 	}
-	direct := s.direct(func(string, string) config.Mode { return mode })
+	direct := s.direct("", func(string, string) config.Mode { return mode })
 	defer direct.Close()
 	return direct.ServeStdio(ctx, in)
 }
