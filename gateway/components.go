@@ -9,6 +9,7 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/connections"
 	"sallyport/gateway/environments"
@@ -102,7 +103,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	g.Executor, err = executor.New(executor.Options{
 		Settings: &g.cfg, Logger: g.log, Sandboxes: g.Sandboxes, Secrets: g.opts.secrets.For(""), Records: g.opts.Records, Telemetry: g.Telemetry,
 		Catalog: g.Catalog, Workspaces: g.Workspaces, Environments: g.Environments, History: g.History, Approver: g.Approver, Auditor: g.Auditor,
-		Guard: g.Guard, Replay: g.Replay, Skills: g.Skills, Endpoints: g.Endpoints, Upstreams: g.Visible, Call: g.Call, Check: g.checkProgram,
+		Guard: g.Guard, Budgets: g.Budgets, Replay: g.Replay, Skills: g.Skills, Endpoints: g.Endpoints, Upstreams: g.Visible, Call: g.Call, Check: g.checkProgram,
 	})
 	g.Skills.Executor = g.Executor
 	return err
@@ -137,7 +138,7 @@ func (g *Gateway) closeComponents() error {
 	err = errors.Join(err, g.Sandboxes.Close())
 	g.Approver.Close()
 	g.History.Close()
-	return errors.Join(err, g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
+	return errors.Join(err, g.Budgets.Close(), g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
 }
 
 // redactLogs wraps pass: it removes personal data from log messages of upstreams first.
@@ -173,6 +174,12 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 		return err
 	}
 	g.History.RebuildWith(g.Approver.Book)
+	if g.Budgets, err = budgets.Open(budgets.Options{
+		Settings: &g.cfg, Records: in, Directory: g.opts.Directory, Logger: g.log,
+		OnRefusal: func(ctx context.Context, _ budgets.Refusal) { g.Telemetry.RecordRefusal(ctx, "budget") },
+	}); err != nil {
+		return err
+	}
 	g.Guard, err = guard.New(guard.Options{
 		Settings: &g.cfg, Records: in, Logger: g.log, Telemetry: g.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor, Directory: g.opts.Directory,
 	})

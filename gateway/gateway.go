@@ -18,6 +18,7 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/confine"
 	"sallyport/gateway/connections"
@@ -112,6 +113,8 @@ type Gateway struct {
 	// Approver asks people about calls, Guard decides which.
 	Approver *approvals.Approver
 	Guard    *guard.Guard
+	// Budgets count what principals use in a day.
+	Budgets *budgets.Budgets
 	// Catalog holds the tools of the upstreams, Searcher searches them, and Skills holds saved programs.
 	Catalog  *catalog.Catalog
 	Searcher *toolsearch.Searcher
@@ -151,6 +154,7 @@ type Service struct {
 	*approvals.Approver
 	*auditor.Auditor
 	*guard.Guard
+	*budgets.Budgets
 	*catalog.Catalog
 	*toolsearch.Searcher
 	*executor.Executor
@@ -161,7 +165,7 @@ type Service struct {
 
 // Service returns the combined methods of all components.
 func (g *Gateway) Service() Service {
-	return Service{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Catalog, g.Searcher, g.Executor, g.Skills, ""}
+	return Service{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Budgets, g.Catalog, g.Searcher, g.Executor, g.Skills, ""}
 }
 
 // Open starts a gateway. It begins to connect to every upstream and returns
@@ -184,7 +188,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, g.closeComponents())
 	}
 	g.call = toolcall.Chain(trace(opts.Telemetry)(g.Catalog.Dispatch), measure(opts.Telemetry, g.Catalog.Has), logCalls(g.log),
-		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Endpoints.Middleware(g.Catalog), g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Guard.Middleware,
+		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Endpoints.Middleware(g.Catalog), g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Budgets.Middleware, g.Guard.Middleware, budgets.CountMade,
 		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.trusted))
 	g.History.Start()
 	g.close = sync.OnceValue(g.closeComponents)

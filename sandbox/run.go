@@ -169,14 +169,16 @@ func (b *instance) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 	}
 	b.redirectOutput(e.stdout, e.stderr)
 	var watchers sync.WaitGroup
+	var used time.Duration
 	watchers.Go(func() {
 		limits := watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, memory: job.Limits.Memory, cpu: job.Limits.CPU}
-		watch(e.ctx, limits, func(why Status) { e.stop(stopError{why}) })
+		used = watch(e.ctx, limits, func(why Status) { e.stop(stopError{why}) })
 	})
 	watchers.Go(e.watchProcess)
 	outcome, err := e.runProgram(caller)
 	e.stop(nil)
 	watchers.Wait()
+	outcome.CPU = used
 	return outcome, err
 }
 

@@ -182,8 +182,8 @@ type Outcome struct {
 	Reused bool
 	// Notes are for the model, such as which files of /workspace could not be kept.
 	Notes []string
-	// Duration is from the start of the sandbox to the end of the program.
-	Duration time.Duration
+	// Duration is from the start of the sandbox to the end of the program. CPU is the processor time that was measured.
+	Duration, CPU time.Duration
 }
 
 // Output is one stream, cut in the middle where it was too long.

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/connections"
 	"sallyport/gateway/history"
@@ -25,6 +26,7 @@ type Service interface {
 	Activity
 	Settings() gateway.Settings
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
+	BudgetReport(ctx context.Context) (budgets.Report, error)
 }
 
 // Catalogue is what the upstreams offer, and how models find it.

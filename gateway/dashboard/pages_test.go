@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolsearch"
@@ -107,6 +108,13 @@ func (house) Savings(_ context.Context, since time.Time, step time.Duration) (hi
 	return s, nil
 }
 
+func (house) BudgetReport(context.Context) (budgets.Report, error) {
+	return budgets.Report{Budgets: []budgets.Row{
+		{Budget: "team", Principal: evil, Calls: &budgets.Use{Used: 10, Limit: 10}, CPU: &budgets.Use{Used: 1500, Limit: 60_000}},
+		{Budget: "all", Shared: true, Money: &budgets.Use{Used: 0.25, Limit: 5}},
+	}}, nil
+}
+
 // pages are those of this file, with what must be on each for an operator.
 var pages = map[string][]string{
 	"/":                              {"2", "waiting for approval", "Needs attention", "tokens answered"},
@@ -116,7 +124,7 @@ var pages = map[string][]string{
 	"/ui/upstreams/evil":             {"What is wrong", "stderr", "/ui/catalogue/evil/x"},
 	"/ui/catalogue?q=%22%3E":         {"What the model reads", "tokens", "Nothing fits well", "not to be called"},
 	"/ui/catalogue/evil/x":           {"python, signature", "1,234 tokens", "Schema of the arguments", "more"},
-	"/ui/savings?days=30":            {"tokens kept out", "By day", `<svg role="img"`},
+	"/ui/savings?days=30":            {"tokens kept out", "By day", `<svg role="img"`, "10 of 10", "used up", "1.5 of 60 s", "0.25 of 5", "all together"},
 	"/ui/nothing":                    {"Not Found"},
 	"/ui/catalogue?upstream=nowhere": {"there is no upstream"},
 }

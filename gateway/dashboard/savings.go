@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/history"
 )
 
@@ -16,6 +18,8 @@ type SavingsPage struct {
 	Plot    Plot
 	// Newest are the steps, the newest first.
 	Newest []history.SavingsStep
+	// Budgets is what was used of the budgets today.
+	Budgets budgets.Report
 }
 
 // Range is a choice of how far back.
@@ -40,10 +44,21 @@ func (d *Dashboard) savings(r *request) (any, error) {
 	if p.Savings, err = d.savingsOf(r.Context(), p.Days); err != nil {
 		return nil, err
 	}
+	if p.Budgets, err = d.service.BudgetReport(r.Context()); err != nil {
+		return nil, err
+	}
 	p.Plot = plot(p.Savings)
 	p.Newest = slices.Clone(p.Savings.Steps)
 	slices.Reverse(p.Newest)
 	return p, nil
+}
+
+// useText says how much of a limit is used, "" without a limit. The unit is what the numbers are multiples of.
+func useText(u *budgets.Use, unit float64, name string) string {
+	if u == nil {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.6g of %.6g %s", u.Used/unit, u.Limit/unit, name))
 }
 
 // Plot is a plot of savings: a bar a day. What is across is in percent, so that it fits any width; what is up, in pixels.

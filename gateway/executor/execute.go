@@ -109,6 +109,11 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	defer stop(nil)
 	x := ex.track(running, program, stop)
 	defer ex.active.remove(x)
+	charge, err := ex.charge(ctx, &job, &e, program)
+	if err != nil {
+		return execution.Result{}, err
+	}
+	defer charge.Undo()
 	if err := ex.admit(ctx, &e, x); err != nil {
 		return ex.endUnadmitted(ctx, program, e, x, err)
 	}
@@ -132,6 +137,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 		}
 		return execution.Result{}, err
 	}
+	settle(charge, &e)
 	if running.Replay != nil {
 		e.Notes = append(e.Notes, running.Replay.Notes()...)
 	}
@@ -385,6 +391,11 @@ func (ex *Executor) RunTests(ctx context.Context, job sandbox.Job, program execu
 	defer stop(nil)
 	x := ex.track(running, program, stop)
 	defer ex.active.remove(x)
+	charge, err := ex.charge(ctx, &job, &e, program)
+	if err != nil {
+		return e, err
+	}
+	defer charge.Undo()
 	if err := ex.admit(ctx, &e, x); err != nil {
 		return e, err
 	}
@@ -394,9 +405,11 @@ func (ex *Executor) RunTests(ctx context.Context, job sandbox.Job, program execu
 		return e, err
 	}
 	within, ended := running.Suspension.Context(ctx)
-	var err error
 	e.Outcome, err = ex.sandboxes.Run(within, job, agent{ex, x})
 	ended()
+	if err == nil {
+		settle(charge, &e)
+	}
 	ex.opts.Approver.FinishSuspended(ctx, &e, running)
 	ex.opts.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, err)
 	return e, err

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/confine"
 	"sallyport/gateway/environments"
@@ -50,6 +51,8 @@ type Options struct {
 	// Endpoints decides which tools exist for a caller, Upstreams returns the upstreams that the caller sees.
 	Endpoints *confine.Endpoints
 	Upstreams func(ctx context.Context) []catalog.Upstream
+	// Budgets count programs and their processor time.
+	Budgets *budgets.Budgets
 	// Check, if set, judges a program before it runs; language is python or typescript. Its errors are *tool.Error.
 	Check func(ctx context.Context, code, language string) error
 	// Call makes the calls of programs.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway/auditor"
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
 	"sallyport/gateway/skills"
@@ -98,6 +99,11 @@ func (house) Savings(_ context.Context, since time.Time, step time.Duration) (hi
 	return history.Savings{Since: since, StepSeconds: int64(step.Seconds()), Steps: []history.SavingsStep{total}, Total: total}, nil
 }
 
+func (house) BudgetReport(ctx context.Context) (budgets.Report, error) {
+	row := budgets.Row{Budget: "team", Principal: tool.Principal(ctx), Calls: &budgets.Use{Used: 3, Limit: 10}, CPU: &budgets.Use{Used: 1500, Limit: 60_000}}
+	return budgets.Report{Stored: true, Budgets: []budgets.Row{row}}, nil
+}
+
 func (house) AuditLog(_ context.Context, f auditor.Filter) (auditor.Page, error) {
 	if f.Kind == "nonsense" {
 		return auditor.Page{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log"}
@@ -115,6 +121,7 @@ func TestLists(t *testing.T) {
 	}{
 		{"op", "GET", "/executions?limit=1", "", 200, `"next":"e-2"`},
 		{"op", "GET", "/executions?limit=1&cursor=e-2&status=ok&since=2026-01-01T00:00:00Z&language=python", "", 200, `"next":"e-1"`},
+		{"bob", "GET", "/budgets", "", 200, `{"budgets":[{"budget":"team","calls":{"limit":10,"used":3},"cpu_ms":{"limit":60000,"used":1500},"principal":"bob"}],"resets":"0001-01-01T00:00:00Z","stored":true}`},
 		{"op", "GET", "/executions?principal=bob", "", 200, `{"executions":[{"calls":1,`},
 		{"op", "GET", "/executions?limit=2&cursor=e-1", "", 200, `"id":"e-0"`},
 		{"op", "GET", "/executions?since=yesterday", "", 400, "since must be one time such as"},

@@ -7,15 +7,18 @@ import (
 	"time"
 
 	"sallyport/gateway/auditor"
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/history"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
 )
 
-// Reports are the savings and the audit log.
+// Reports are the savings, the budgets and the audit log.
 type Reports interface {
 	// Savings returns those of the caller, or of all principals for an operator.
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
+	// BudgetReport returns the use of the caller, or of all principals for an operator.
+	BudgetReport(ctx context.Context) (budgets.Report, error)
 	// AuditLog is for operators.
 	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
 }
@@ -38,6 +41,11 @@ func (a *api) savings(r *http.Request) (SavingsReport, error) {
 	}
 	s, err := a.service.Savings(r.Context(), time.Now().Add(-time.Duration(days)*24*time.Hour), step)
 	return SavingsReport{Savings: s, Saved: s.Total.SavedTokens()}, err
+}
+
+// budgetRoute returns the handler of GET /budgets.
+func budgetRoute(s Reports) func(r *http.Request) (budgets.Report, error) {
+	return func(r *http.Request) (budgets.Report, error) { return s.BudgetReport(r.Context()) }
 }
 
 // defaultEvents is the default limit of audit records, maxEvents the maximum.

@@ -97,6 +97,7 @@ func (a *api) routes() []route {
 			failsWith(http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage),
 		changes(http.MethodDelete, "/workspaces/{name}/files/{path...}", "remove a file", a.removeFile).withName("remove_file").failsWith(http.StatusPreconditionFailed),
 		get("/savings", "the tokens that programs kept out of models' contexts", a.savings).withName("get_savings").withParams(number("days", 1, maxDays, defaultDays, "how many days back; 1 is by the hour")),
+		get("/budgets", "what was used of the budgets today, the most used first", budgetRoute(a.service)).withName("list_budgets"),
 		forOperators(get("/audit", "the audit log, the newest first", a.audit)).withName("list_audit").failsWith(http.StatusNotFound).
 			withParams(word("kind", "only of this kind; * matches any text"), word("tool", "only of this tool; * matches any text"), word("principal", "only of this one"), word("execution", "only of this one"),
 				choice("decision", "only with this decision", "allow", "deny", "ask"), moment("since", "only at or after this time"), limit(defaultEvents, maxEvents), word("cursor", "next of the previous page")),

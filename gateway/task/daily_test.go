@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/gateway/task"
@@ -143,7 +145,10 @@ func useUp(t *testing.T, tasks *task.Tasks, says string) {
 	if first := brew(t, tasks, "ann", false); first.Status != task.Done {
 		t.Fatalf("the first task: %+v", first)
 	}
-	_, key, _ := strings.Cut(says, "(")
+	_, key, found := strings.Cut(says, "(")
+	if !found {
+		key = says
+	}
 	for range 10 {
 		if done := brew(t, tasks, "ann", false); done.Status == task.Failed {
 			if !strings.HasSuffix(done.Error, key) || len(done.Turns) == 0 && !strings.Contains(done.Error, says) {
@@ -170,6 +175,32 @@ func usedUp(t *testing.T, tasks *task.Tasks, now *clock, says string, byRules ta
 	now.advance(24 * time.Hour)
 	if done := brew(t, tasks, "ann", false); done.Status != task.Done {
 		t.Errorf("the next day: %+v", done)
+	}
+}
+
+// TestMoneyBudget: what tasks cost counts in the budgets, whose refusal ends a task.
+func TestMoneyBudget(t *testing.T) {
+	b := newBudget(t, config.DailyTasks{})
+	b.cfg.Budgets = []config.Budget{{Name: "models", Principals: []string{"ann"}, Money: 0.05}}
+	records := store.Memory()
+	counts, err := budgets.Open(budgets.Options{Settings: settings{&b.cfg}, Records: records, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := task.Open(task.Options{Gateway: slow{b.clock}, Settings: settings{&b.cfg}, Records: records, Budgets: counts, Now: b.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	useUp(t, tasks, "today: tell the user)")
+	done := brew(t, tasks, "ann", false)
+	if says := `budget "models" is used up: `; done.Status != task.Failed || done.Kind != string(tool.Limit) || !strings.Contains(done.Error, says) || len(done.Turns) != 0 {
+		t.Errorf("%s, %d turns: %s", done.Status, len(done.Turns), done.Error)
+	}
+	if done := brew(t, tasks, "bob", false); done.Status != task.Done {
+		t.Errorf("another principal: %+v", done)
+	}
+	if err := errors.Join(tasks.Close(), counts.Close(), records.Close()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -64,7 +64,10 @@ func (l *loop) withinLimits(ctx context.Context, now Task) error {
 	if err != nil {
 		return toolcall.Unreadable(ctx, l.tasks.log, err)
 	}
-	return withinDay(s.Daily, used)
+	if err := withinDay(s.Daily, used); err != nil || l.tasks.opts.Budgets == nil {
+		return err
+	}
+	return l.tasks.opts.Budgets.MoneyLeft(ctx, now.Principal)
 }
 
 // withinDay returns an error if a principal has used up a limit of the day.
@@ -82,6 +85,9 @@ func withinDay(day config.DailyTasks, used spent) error {
 func (l *loop) spend(ctx context.Context, turn Turn) {
 	l.work.change(func(t *Task) { t.Tokens, t.Price = t.Tokens.Plus(turn.Tokens), t.Price+turn.Price })
 	l.charge(ctx, turn.Tokens, turn.Price)
+	if l.tasks.opts.Budgets != nil {
+		l.tasks.opts.Budgets.Spend(l.work.task.Principal, turn.Price)
+	}
 }
 
 // charge adds tokens, their price and the time since the last charge to the day of the principal.

@@ -42,6 +42,8 @@ type Options struct {
 	Settings config.Source
 	// Labels carry labels of data into tasks and back; nil carries none.
 	Labels Labels
+	// Budgets count money; nil for none.
+	Budgets Budgets
 	// Records stores tasks; nil keeps them in memory, until Close.
 	Records *store.Store
 	// Environment is the model that environment variables describe, used if the settings have none; nil for none.
@@ -50,6 +52,13 @@ type Options struct {
 	Now func() time.Time
 	// Logger gets errors of the store; nil discards them.
 	Logger *slog.Logger
+}
+
+// Budgets count the money that principals spend.
+type Budgets interface {
+	// MoneyLeft returns a *[tool.Error] if a principal has used up its money.
+	MoneyLeft(ctx context.Context, principal string) error
+	Spend(principal string, money float64)
 }
 
 // Tasks works on tasks and keeps their records. It is safe for concurrent use.

@@ -12,6 +12,8 @@ type Demand struct {
 	Action policy.Action
 	// Rule names the hook, Reason is for people, Message for the model that made the refused call.
 	Rule, Reason, Message string
+	// Limited says that it is refused because a limit is used up.
+	Limited bool
 }
 
 // WithDemand returns a context for a call of which a hook demands something. A stricter demand stays in force.
@@ -34,7 +36,7 @@ func Demanded(ctx context.Context, v Verdict) (context.Context, Verdict) {
 	}
 	s.Demand = nil
 	if v.Action != policy.Deny && (v.Action != policy.Ask || d.Action != policy.Ask) {
-		v.Action, v.Rule, v.Reason, v.Message, v.Limited = d.Action, d.Rule, d.Reason, d.Message, false
+		v.Action, v.Rule, v.Reason, v.Message, v.Limited = d.Action, d.Rule, d.Reason, d.Message, d.Limited
 	}
 	return s.In(ctx), v
 }

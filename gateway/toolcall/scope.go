@@ -28,6 +28,8 @@ type Scope struct {
 	Only []string
 	// Demand is what a hook demands of the call; nil for nothing.
 	Demand *Demand
+	// Made is set when the call is allowed; nil if that is of no use.
+	Made *atomic.Bool
 }
 
 type scopeKey struct{}

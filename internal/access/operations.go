@@ -6,7 +6,7 @@ var leastRole = map[Role][]string{
 	Viewer: {
 		"get_openapi", "get_health", "get_readiness", "list_approvals", "get_approval", "list_tools", "search_tools", "get_tool",
 		"list_executions", "get_execution", "list_execution_calls", "list_live_executions", "follow_execution", "list_upstreams",
-		"list_skills", "get_skill", "list_workspaces", "list_files", "read_file", "get_savings", "list_workflows", "get_workflow",
+		"list_skills", "get_skill", "list_workspaces", "list_files", "read_file", "get_savings", "list_budgets", "list_workflows", "get_workflow",
 		"list_runs", "get_run", "list_run_events", "list_tasks", "get_task",
 
 		pages + "GET /{$}", pages + "GET /ui/executions", pages + "GET /ui/executions/{id}", pages + "GET /ui/runs", pages + "GET /ui/runs/{id}",

@@ -61,7 +61,7 @@ var importRules = append(commandRules(), []importRule{
 		"the server authenticates requests and passes them to the handlers that it is given"},
 	{"gateway/task/rules", []string{"internal/..."}, nil,
 		"a plan is made from words and definitions only"},
-	{"gateway/task", []string{"gateway/task/rules", "gateway/toolcall", "gateway/execution", "gateway/toolsearch", "gateway/history", "internal/..."}, []string{"gateway", "gateway/approvals"}, // the real gateway
+	{"gateway/task", []string{"gateway/task/rules", "gateway/toolcall", "gateway/execution", "gateway/toolsearch", "gateway/history", "internal/..."}, []string{"gateway", "gateway/approvals", "gateway/budgets"}, // the real gateway
 		"a task searches tools and runs programs through the gateway that it is given"},
 	{"gateway/workflow/...", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real gateway
 		"a workflow calls tools only through Gateway.Call, which applies policy, privacy, limits and audit"},
@@ -117,7 +117,7 @@ var importRules = append(commandRules(), []importRule{
 		"it ranks hits from the catalog and other sources; higher packages define the sources"},
 	{"gateway/replay", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/privacy", "gateway/history", "gateway/guard", "internal/..."}, nil,
 		"a call is answered from a journal and the annotations of its tool; higher packages run programs"},
-	{"gateway/executor", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/confine", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/guard", "gateway/replay", "gateway/typecheck", "gateway/misuse", "codegen/...", "sandbox/...", "internal/..."}, nil,
+	{"gateway/executor", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/confine", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/budgets", "gateway/guard", "gateway/replay", "gateway/typecheck", "gateway/misuse", "codegen/...", "sandbox/...", "internal/..."}, nil,
 		"it runs a program with lower packages; skills and callers are above"},
 	{"gateway/skills", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/environments", "gateway/history", "gateway/auditor", "gateway/guard", "gateway/toolsearch", "codegen/...", "sandbox/...", "index", "internal/..."}, nil,
 		"it saves, finds and reads skills; the executor that it is given runs their code"},
@@ -125,6 +125,8 @@ var importRules = append(commandRules(), []importRule{
 		"a manifest and a lock file are read without running anything"},
 	{"gateway/plugin", []string{"gateway/plugin/folder", "gateway/toolcall", "codegen/bundle", "sandbox", "internal/..."}, []string{"gateway", "gateway/execution", "gateway/dashboard", "gateway/auditor"}, // the real gateway, a page with what a plugin shows, and what is on record
 		"a plugin answers requests from its sandbox; higher packages connect it to calls, programs and results"},
+	{"gateway/budgets", []string{"gateway/toolcall", "internal/..."}, nil,
+		"what a principal uses is counted from calls and amounts only; higher packages measure them"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
 		"it records calls and results; the gateway provides the digests of definitions"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
@@ -300,5 +302,5 @@ const maxDependencies = 50
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch", "gateway/connections"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/budgets", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch", "gateway/connections"}, others...)
 }

@@ -69,6 +69,8 @@ type Config struct {
 	Approval Approval
 	// Policy decides which calls are allowed, need approval or are denied; default: all are allowed, except data flows that labels restrict.
 	Policy policy.Settings
+	// Budgets limit what principals use in a day; default none.
+	Budgets []Budget
 	// Audit configures the audit record.
 	Audit Audit
 	// Telemetry configures the export of traces and metrics; default none.

@@ -47,6 +47,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
 		{"policy", func(at path, n *yaml.Node) { policyDecoder{d}.policy(at, n, &c.Policy) }},
+		{"budgets", func(at path, n *yaml.Node) { c.Budgets = yamlstrict.List(d.Decoder, at, n, budgetDecoder{d}.budget) }},
 		{"audit", func(at path, n *yaml.Node) { d.audit(at, n, &c.Audit) }},
 		{"telemetry", func(at path, n *yaml.Node) { d.telemetry(at, n, &c.Telemetry) }},
 		{"profiles", d.profiles(&c.Profiles)},
@@ -55,6 +56,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"endpoints", func(at path, n *yaml.Node) { endpointDecoder{d}.endpoints(at, n, c) }},
 		{"compat", d.OneOf(&c.Compat, compats...)},
 	})
+	c.nameBudgets()
 	for i := range c.Upstreams {
 		if u := &c.Upstreams[i]; u.Trust == "" {
 			u.Trust = c.Trust

@@ -76,7 +76,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		returned:      m.counter("sallyport.tokens.returned", "{token}", "Tokens (o200k_base) of answers that models read."),
 		read:          m.counter("sallyport.tokens.read", "{token}", "Tokens (o200k_base) of tool results that programs got."),
 		saved:         m.counter("sallyport.tokens.saved", "{token}", "Tokens (o200k_base) of tool results that stayed in programs: those that a program got, less those of its answer."),
-		refusals:      m.counter("sallyport.refusals", "{request}", "Requests that were told to come again: busy (no place to run) or rate_limit."),
+		refusals:      m.counter("sallyport.refusals", "{request}", "Requests that were told to come again: busy (no place to run), rate_limit, or budget (used up today)."),
 		httpTime:      m.seconds("http.server.request.duration", "How long HTTP requests took, streams until their end.", short),
 		mcpTime:       m.seconds("mcp.server.operation.duration", "How long requests of MCP clients took.", long),
 		runs:          m.counter("sallyport.workflow.runs", "{run}", "Runs of workflows that are over, by how they ended."),
@@ -177,7 +177,7 @@ func (t *Telemetry) RecordTokens(ctx context.Context, verb string, returned, rea
 	}
 }
 
-// RecordRefusal records a request that was told to retry: "busy" or "rate_limit".
+// RecordRefusal records a request that was told to retry: "busy", "rate_limit" or "budget".
 func (t *Telemetry) RecordRefusal(ctx context.Context, reason string) {
 	if t != nil {
 		t.refusals.Add(ctx, 1, with(attribute.String("reason", reason)))

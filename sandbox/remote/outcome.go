@@ -22,6 +22,7 @@ type endMessage struct {
 	StdoutCut int64          `json:"stdout_cut,omitempty"`
 	StderrCut int64          `json:"stderr_cut,omitempty"`
 	Reused    bool           `json:"reused,omitempty"`
+	CPU       time.Duration  `json:"cpu,omitempty"`
 	Notes     []string       `json:"notes,omitempty"`
 }
 
@@ -110,7 +111,7 @@ var statuses = []sandbox.Status{
 func (r *report) outcome(seen bridge.Report) sandbox.Outcome {
 	said := r.end
 	o := sandbox.Outcome{
-		Status: said.Status, Exit: said.Exit & 0xff, Reused: said.Reused, Calls: seen.Calls, Emitted: seen.Emitted, Notes: seen.Notes,
+		Status: said.Status, Exit: said.Exit & 0xff, Reused: said.Reused, CPU: max(0, said.CPU), Calls: seen.Calls, Emitted: seen.Emitted, Notes: seen.Notes,
 		Stdout: output(r.stdout, said.StdoutCut), Stderr: output(r.stderr, said.StderrCut),
 	}
 	for _, note := range said.Notes[:min(len(said.Notes), maxNotes)] {
@@ -151,7 +152,7 @@ const outputChunkSize = 1 << 20
 
 // sendOutcome sends the output and then the rest of the outcome.
 func sendOutcome(m *bridge.Messages, o sandbox.Outcome, why error) error {
-	said := endMessage{Status: o.Status, Exit: o.Exit, StdoutCut: o.Stdout.Cut, StderrCut: o.Stderr.Cut, Reused: o.Reused, Notes: o.Notes}
+	said := endMessage{Status: o.Status, Exit: o.Exit, StdoutCut: o.Stdout.Cut, StderrCut: o.Stderr.Cut, Reused: o.Reused, CPU: o.CPU, Notes: o.Notes}
 	if why != nil {
 		said = endMessage{Error: why.Error()}
 	}
