@@ -118,8 +118,8 @@ type Catalog interface {
 	Snapshot() *catalog.Snapshot
 }
 
-// Middleware refuses calls of tools that do not exist for the caller, in the same words as those of tools that exist for
-// nobody. A method of an upstream needs a tool of the upstream.
+// Middleware refuses calls of tools that do not exist for the caller, in the same words as calls of
+// unknown tools. A method of an upstream needs a tool of the upstream.
 func (e *Endpoints) Middleware(known Catalog) toolcall.Middleware {
 	return func(next toolcall.Handler) toolcall.Handler {
 		return func(ctx context.Context, c tool.Call) (tool.Result, error) {

@@ -42,7 +42,7 @@ func (h *History) OpenEnded(ctx context.Context, id string) (*journal.File, End,
 	return f, end, nil
 }
 
-// reachable reports whether a caller can resume an execution: at an endpoint, only those that began there, whose journals have
+// reachable reports whether a caller can resume an execution: at an endpoint, only those that began there: their journals have
 // results of its tools only. A caller that is not confined can resume all, and they stay confined.
 func reachable(ctx context.Context, f *journal.File) bool {
 	at := tool.Endpoint(ctx)

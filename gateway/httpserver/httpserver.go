@@ -22,8 +22,8 @@ import (
 
 // MCP is the MCP server.
 type MCP interface {
-	// Handler serves /mcp, Direct /mcp/direct, and Subset the endpoints of the settings, whose names are in place of a wildcard
-	// in the path.
+	// Handler serves /mcp, Direct /mcp/direct, and Subset the endpoints of the settings, by their names in place of a
+	// wildcard in the path.
 	Handler() http.Handler
 	Direct() http.Handler
 	Subset(wildcard string) http.Handler

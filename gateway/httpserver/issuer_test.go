@@ -86,6 +86,27 @@ func TestAccessTokens(t *testing.T) {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 		}
 	}
+	endpointToken := token(t, as, audience+"/finance", "read")
+	for path, status := range map[string]int{"/mcp/finance": 200, "/mcp": 401, "/mcp/direct": 401, "/mcp/other": 401} {
+		if resp, body := request(t, "POST", origin+path, "{}", "Authorization: Bearer "+endpointToken); resp.StatusCode != status {
+			t.Errorf("a token for an endpoint at %s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+	if resp, body := request(t, "POST", origin+"/mcp/finance", "{}", "Authorization: Bearer "+good); resp.StatusCode != 200 {
+		t.Errorf("a token for all at an endpoint: %d %s", resp.StatusCode, body)
+	}
+	for _, name := range []string{"finance", "unknown"} { // the metadata does not say which endpoints there are
+		resp, _ := request(t, "POST", origin+"/mcp/"+name, "{}")
+		if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != 401 || !strings.Contains(got, `/.well-known/oauth-protected-resource/mcp/`+name+`"`) {
+			t.Errorf("challenge of %s: %d %s", name, resp.StatusCode, got)
+		}
+		if _, body := request(t, "GET", origin+"/.well-known/oauth-protected-resource/mcp/"+name, ""); !strings.Contains(body, `"resource":"`+audience+"/"+name+`"`) {
+			t.Errorf("metadata of %s: %s", name, body)
+		}
+	}
+	if _, body := request(t, "GET", origin+"/.well-known/oauth-protected-resource/mcp/direct", ""); !strings.Contains(body, `"resource":"`+audience+`"`) {
+		t.Errorf("metadata of direct mode: %s", body)
+	}
 	origin = serve(t, settings(expired.URL))
 	if resp, _ := request(t, "POST", origin+"/mcp", "{}", "Authorization: Bearer "+token(t, expired, audience, "read")); resp.StatusCode != 401 {
 		t.Errorf("expired: %d", resp.StatusCode)

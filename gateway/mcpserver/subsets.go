@@ -28,7 +28,7 @@ type Servers struct {
 	Mode ModeOf
 }
 
-// site is what one URL serves to its clients, whose sessions are of no use elsewhere.
+// site is what one URL serves to its clients. Its sessions are of no use elsewhere.
 type site struct {
 	name          string       // of the endpoint, "" for /mcp
 	tools, direct http.Handler // tools is nil without code mode

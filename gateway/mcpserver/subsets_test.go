@@ -223,7 +223,7 @@ func TestEndpointIsBound(t *testing.T) {
 	}
 }
 
-// TestEndpointsChange: changed settings take effect for open sessions, and only those whose lists change hear of it.
+// TestEndpointsChange: changed settings take effect for open sessions, and only sessions with other lists are notified.
 func TestEndpointsChange(t *testing.T) {
 	t.Parallel()
 	s := newCompany(t, func(c *config.Config) {
@@ -289,7 +289,7 @@ func TestPolicyHides(t *testing.T) {
 			t.Errorf("instructions for %s: %s", token, got)
 		}
 	}
-	// A rule that takes the last tool of an upstream away is told to those whose list it changes.
+	// A rule that takes the last tool of an upstream away causes notifications where it changes the list.
 	ann, bob := connectTold(t, s.site+"/mcp", "a", "2025-11-25"), connectTold(t, s.site+"/mcp", "b", "2025-11-25")
 	ann.list()
 	bob.list()

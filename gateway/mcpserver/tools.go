@@ -30,7 +30,7 @@ type Tools struct {
 // Close cancels the programs that wait for their client, and waits for them. It is idempotent.
 func (t *Tools) Close() { t.close() }
 
-// follow notifies each session whose description of search_tools differs after a change of the upstreams. changed has the SDK
+// follow notifies each session with another description of search_tools after a change of the upstreams. changed has the SDK
 // notify all.
 func (t *Tools) follow(opts *Options, changed func()) {
 	if opts.Watch == nil {

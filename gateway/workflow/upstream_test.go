@@ -240,3 +240,33 @@ func (p *slowPeer) message() string {
 	_ = json.Unmarshal([]byte(p.asked), &form) // nothing, where nobody was asked
 	return form.Message
 }
+
+// TestRunsStayAtEndpoint: a run that a caller at an endpoint starts calls the tools of the endpoint only, and so does one that
+// repeats it for a caller who is not confined.
+func TestRunsStayAtEndpoint(t *testing.T) {
+	t.Parallel()
+	g, e := openAttached(t, func(cfg *config.Config) {
+		cfg.Endpoints = map[string]config.Endpoint{"part": {Tools: []string{"workflows.five"}}, "whole": {Tools: []string{"workflows.*"}}}
+	})
+	ctx := tool.WithPrincipal(t.Context(), "ann")
+	for endpoint, want := range map[string]workflow.Status{"part": workflow.Failed, "whole": workflow.OK, "gone": workflow.Failed} {
+		started, err := e.Start(tool.WithEndpoint(ctx, endpoint), workflow.Start{Workflow: "many"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := e.WaitSettled(ctx, started.ID)
+		if err != nil || done.Status != want || want == workflow.Failed && !strings.Contains(done.Error.Message, "there is no ") {
+			t.Errorf("%s: %+v %+v, %v", endpoint, done.Status, done.Error, err)
+		}
+		again, err := e.Replay(ctx, started.ID, "each")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err = e.WaitSettled(ctx, again.ID); err != nil || done.Status != want {
+			t.Errorf("%s, repeated: %+v, %v", endpoint, done, err)
+		}
+	}
+	if _, err := g.Call(tool.WithEndpoint(ctx, "part"), tool.Call{Tool: tool.ID{Upstream: toolcall.WorkflowsID, Name: "double"}, Args: json.RawMessage(`{"numbers":[1]}`)}); err == nil || !strings.Contains(err.Error(), "there is no tool workflows.double") {
+		t.Errorf("a workflow that the endpoint has not: %v", err)
+	}
+}

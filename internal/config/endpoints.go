@@ -96,7 +96,7 @@ func (c *Config) endpointProblems(at path) (all []problem) {
 	return all
 }
 
-// callerProblems checks who may use an endpoint. An empty list would look like nobody, and mean all.
+// callerProblems checks who may use an endpoint. An empty list would mean all.
 func callerProblems(at path, e Endpoint) (all []problem) {
 	for _, list := range []struct {
 		key   string
