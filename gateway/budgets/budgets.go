@@ -99,8 +99,8 @@ func (b *Budgets) metersOf(principal string) (all []meter) {
 	return all
 }
 
-// applies reports whether a budget applies to a principal. A budget of groups applies to a principal whose groups are
-// unknown, as after a restart.
+// applies reports whether a budget applies to a principal. A principal has all groups while they are unknown, as after
+// a restart.
 func (b *Budgets) applies(one config.Budget, principal string) bool {
 	if len(one.Principals)+len(one.Groups) == 0 {
 		return true

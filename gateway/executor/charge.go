@@ -12,27 +12,27 @@ import (
 
 // charge counts a program in the budgets of its principal, and lowers its limit of processor time to what is left. A refusal is
 // recorded.
-func (ex *Executor) charge(ctx context.Context, job *sandbox.Job, e *execution.Result, program execution.Program) (*budgets.Program, error) {
-	if ex.opts.Budgets == nil {
+func charge(ctx context.Context, opts *Options, job *sandbox.Job, e *execution.Result, program execution.Program) (*budgets.Program, error) {
+	if opts.Budgets == nil {
 		return nil, nil
 	}
-	charge, err := ex.opts.Budgets.Begin(ctx)
+	counted, err := opts.Budgets.Begin(ctx)
 	if err != nil {
-		ex.opts.Auditor.RecordEnd(ctx, e, program, time.Now(), &toolcall.List{}, err)
+		opts.Auditor.RecordEnd(ctx, e, program, time.Now(), &toolcall.List{}, err)
 		return nil, err
 	}
-	job.Limits.CPU = charge.Limit(job.Limits.CPU)
+	job.Limits.CPU = counted.Limit(job.Limits.CPU)
 	e.Limits.CPU = job.Limits.CPU
-	return charge, nil
+	return counted, nil
 }
 
 // settle counts the processor time of a program that has run.
-func settle(charge *budgets.Program, e *execution.Result) {
-	charge.End(e.CPU)
+func settle(counted *budgets.Program, e *execution.Result) {
+	counted.End(e.CPU)
 	if e.Status != sandbox.OutOfCPU {
 		return
 	}
-	if note := charge.Note(e.Limits.CPU); note != "" {
+	if note := counted.Note(e.Limits.CPU); note != "" {
 		e.Notes = append(e.Notes, note)
 	}
 }

@@ -109,11 +109,11 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	defer stop(nil)
 	x := ex.track(running, program, stop)
 	defer ex.active.remove(x)
-	charge, err := ex.charge(ctx, &job, &e, program)
+	counted, err := charge(ctx, &ex.opts, &job, &e, program)
 	if err != nil {
 		return execution.Result{}, err
 	}
-	defer charge.Undo()
+	defer counted.Undo()
 	if err := ex.admit(ctx, &e, x); err != nil {
 		return ex.endUnadmitted(ctx, program, e, x, err)
 	}
@@ -137,7 +137,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 		}
 		return execution.Result{}, err
 	}
-	settle(charge, &e)
+	settle(counted, &e)
 	if running.Replay != nil {
 		e.Notes = append(e.Notes, running.Replay.Notes()...)
 	}
@@ -391,11 +391,11 @@ func (ex *Executor) RunTests(ctx context.Context, job sandbox.Job, program execu
 	defer stop(nil)
 	x := ex.track(running, program, stop)
 	defer ex.active.remove(x)
-	charge, err := ex.charge(ctx, &job, &e, program)
+	counted, err := charge(ctx, &ex.opts, &job, &e, program)
 	if err != nil {
 		return e, err
 	}
-	defer charge.Undo()
+	defer counted.Undo()
 	if err := ex.admit(ctx, &e, x); err != nil {
 		return e, err
 	}
@@ -408,7 +408,7 @@ func (ex *Executor) RunTests(ctx context.Context, job sandbox.Job, program execu
 	e.Outcome, err = ex.sandboxes.Run(within, job, agent{ex, x})
 	ended()
 	if err == nil {
-		settle(charge, &e)
+		settle(counted, &e)
 	}
 	ex.opts.Approver.FinishSuspended(ctx, &e, running)
 	ex.opts.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, err)

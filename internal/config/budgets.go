@@ -19,7 +19,7 @@ type Budget struct {
 	// Principals are globs of the principals that it applies to, as in the audit log; of a token, the name is enough. Default
 	// all, or none if there are groups.
 	Principals []string
-	// Groups are the groups of an OpenID provider whose members it applies to.
+	// Groups are groups of an OpenID provider: it applies to their members.
 	Groups []string
 	// Calls bounds calls of tools and methods of upstreams; default no bound.
 	Calls int
