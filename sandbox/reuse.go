@@ -226,7 +226,7 @@ func (b *instance) watchRest(last *zygote.Program, memory int64) {
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
 	watcher.Go(func() {
-		watch(ctx, watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, memory: memory, cpu: forkEndCPU}, func(Status) { cancel() })
+		watch(ctx, watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, gauge: &b.memory, memory: memory, cpu: forkEndCPU}, func(Status) { cancel() })
 	})
 	select {
 	case <-last.Ended():

@@ -171,7 +171,7 @@ func (b *instance) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 	var watchers sync.WaitGroup
 	var used time.Duration
 	watchers.Go(func() {
-		limits := watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, memory: job.Limits.Memory, cpu: job.Limits.CPU}
+		limits := watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, gauge: &b.memory, memory: job.Limits.Memory, cpu: job.Limits.CPU}
 		used = watch(e.ctx, limits, func(why Status) { e.stop(stopError{why}) })
 	})
 	watchers.Go(e.watchProcess)

@@ -44,7 +44,7 @@ func (s *Server) Ended() (status int, exited bool, reason Status) {
 func (s *Server) Sentry() int { return s.process.Sentry() }
 
 func (service Service) limits(of *Server) watchLimits {
-	limits := watchLimits{sentry: of.process.Sentry, cgroup: of.cgroup, memory: service.Memory}
+	limits := watchLimits{sentry: of.process.Sentry, cgroup: of.cgroup, gauge: &memoryGauge{}, memory: service.Memory}
 	if service.ThirdParty != nil {
 		limits.cpu, limits.window = service.ThirdParty.CPU, time.Hour
 	}

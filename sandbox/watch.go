@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,6 +34,8 @@ type watchLimits struct {
 	sentry func() int
 	// cgroup is the sandbox's, nil if it has none.
 	cgroup *cgroup
+	// gauge is the sandbox's.
+	gauge *memoryGauge
 	// memory is in bytes, of all that the sandbox uses.
 	memory int64
 	// cpu is CPU time from now on, 0 without limit. It does not include the time that an idle sandbox has used.
@@ -46,7 +49,7 @@ type watchLimits struct {
 func watch(ctx context.Context, w watchLimits, exceeded func(Status)) time.Duration {
 	tick := time.NewTicker(memoryPoll)
 	defer tick.Stop()
-	memory, clock := memoryGauge{}, cpuGauge{cgroup: w.cgroup}
+	clock := cpuGauge{cgroup: w.cgroup}
 	before, since := clock.read(w.sentry()), time.Now()
 	for n := 1; ; n++ {
 		select {
@@ -54,7 +57,7 @@ func watch(ctx context.Context, w watchLimits, exceeded func(Status)) time.Durat
 			return clock.read(w.sentry()) - before
 		case <-tick.C:
 		}
-		if memory.read(w.sentry()) > w.memory || w.cgroup.outOfMemory() {
+		if w.gauge.read(w.sentry()) > w.memory || w.cgroup.outOfMemory() {
 			exceeded(OutOfMemory)
 			return clock.read(w.sentry()) - before
 		}
@@ -70,17 +73,22 @@ func watch(ctx context.Context, w watchLimits, exceeded func(Status)) time.Durat
 
 // memoryGauge measures the memory of a sandbox. gVisor keeps all memory of a sandbox,
 // including tmpfs files, in one memfd of the sentry; its allocated blocks are the use.
-// This works without a cgroup, and identifies memory as the reason for a stop.
-type memoryGauge struct{ memfd string }
+// This works without a cgroup, and identifies memory as the reason for a stop. It is safe for
+// concurrent use. All programs of a sandbox share one: the search for the file takes longer than
+// a small program.
+type memoryGauge struct{ memfd atomic.Pointer[string] }
 
 // read returns the bytes in use, 0 if they cannot be read.
 func (m *memoryGauge) read(sentry int) int64 {
-	if m.memfd == "" {
-		m.memfd = findMemory(sentry)
+	memfd := m.memfd.Load()
+	if memfd == nil {
+		found := findMemory(sentry)
+		memfd = &found
+		m.memfd.Store(memfd)
 	}
-	used, err := allocatedBytes(m.memfd)
+	used, err := allocatedBytes(*memfd)
 	if err != nil {
-		m.memfd = ""
+		m.memfd.Store(nil)
 		return 0
 	}
 	return used + max(0, anonymousMemory(sentry)-sentryAllowance)

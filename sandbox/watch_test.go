@@ -49,7 +49,7 @@ func watchMemory(t *testing.T, sentry func() int, limit int64) (exceeded func() 
 	told, done := atomic.Int64{}, make(chan struct{})
 	go func() {
 		defer close(done)
-		watch(ctx, watchLimits{sentry: sentry, memory: limit}, func(why Status) {
+		watch(ctx, watchLimits{sentry: sentry, gauge: &memoryGauge{}, memory: limit}, func(why Status) {
 			if why == OutOfMemory {
 				told.Add(1)
 			}
