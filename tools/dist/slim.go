@@ -35,6 +35,8 @@ type filePatch struct {
 //   - The storage engine has pages about the process, speaks MQTT and WebSocket, and joins other clusters, at ports that are
 //     never open. It reads a configuration file, which it has none of. Its client can encode messages with gob, which nothing does.
 //   - The library that checks telephone numbers contains the names of regions in all languages, which are not used.
+//   - The SDK of MCP encodes the cursors of its lists with gob; only the process that made a cursor reads it.
+//   - CEL can read its environment from YAML, which nothing does, with another version of the YAML library.
 //   - A library of OpenID Connect can store values in cookies, which nothing does.
 //   - The exporters of OTLP over HTTP contain the options of OTLP over gRPC, and a client, a server and a proxy for it.
 func patches() []patch {
@@ -63,6 +65,8 @@ func patches() []patch {
 		}},
 		{"github.com/nats-io/nats.go", []filePatch{{"encoders/builtin/gob_enc.go", [][2]string{{gob, "\t\"encoding/json\"\n"}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
 		{"github.com/nyaruka/phonenumbers", []filePatch{{"geocoding.go", [][2]string{{"\t\"golang.org/x/text/language/display\"\n", ""}, {"return display.Regions(langT).Name(reg), nil", "_ = langT\n\treturn reg.String(), nil"}}}}},
+		{"github.com/modelcontextprotocol/go-sdk", []filePatch{{"mcp/server.go", [][2]string{{gob, ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
+		{"cel.dev/cel-go", []filePatch{{"common/env/io.go", sameYAML}, {"ext/encoders.go", sameYAML}}},
 		{"github.com/gorilla/securecookie", []filePatch{{"securecookie.go", [][2]string{{gob, ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
 		{"go.opentelemetry.io/proto/otlp", []filePatch{
 			{"collector/trace/v1/trace_service_grpc.pb.go", nil}, {"collector/trace/v1/trace_service.pb.gw.go", nil},
@@ -72,6 +76,9 @@ func patches() []patch {
 		{"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp", []filePatch{{"internal/oconf/options.go", withoutGRPC("Metrics", "")}}},
 	}
 }
+
+// sameYAML uses the YAML library of the settings.
+var sameYAML = [][2]string{{"\"go.yaml.in/yaml/v3\"", "\"gopkg.in/yaml.v3\""}}
 
 // withoutStore removes the registration of a store of bleve's older kind of index.
 var withoutStore = [][2]string{{"\t\"github.com/blevesearch/bleve/v2/registry\"\n", ""}, {"registry.RegisterKVStore(Name, New)", "error(nil)"}}
