@@ -333,7 +333,7 @@ func TestKilled(t *testing.T) {
 		must(t, b.Close())
 		must(t, records.Close())
 	}
-	if made < 3 || made > 5 { // 5 to 7 were stored
-		t.Errorf("%d calls were allowed after the kill, want 3 to 5", made)
+	if made < 2 || made > 5 { // at least the 5 of the first interval were stored, and at most all 8
+		t.Errorf("%d calls were allowed after the kill, want 2 to 5", made)
 	}
 }
