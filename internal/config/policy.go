@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -171,10 +172,7 @@ func (c *Config) unknownUpstream(text string) string {
 	if near := suggest.Of(up, names); near != "" {
 		return fmt.Sprintf("there is no upstream %.40q; did you mean %q?", up, near)
 	}
-	if len(names) == 0 {
-		return fmt.Sprintf("there is no upstream %.40q, nor any other", up)
-	}
-	return fmt.Sprintf("there is no upstream %.40q; there are %s", up, someOf(names))
+	return fmt.Sprintf("there is no upstream %.40q; there are %s", up, cmp.Or(someOf(names), "none"))
 }
 
 // someOf joins the first few names.
