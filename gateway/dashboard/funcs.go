@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
 	"sallyport/internal/models"
@@ -51,6 +52,7 @@ func parse() *template.Template {
 
 		"upstreamProblem": catalog.Upstream.Problem,
 		"savedTokens":     history.SavingsStep.SavedTokens,
+		"usedShare":       budgets.Row.Share,
 		"usedTokens":      models.Usage.Tokens,
 		"isWhole":         func(p AuditPage) bool { return p.Whole() },
 		"isRun":           func(id string) bool { return strings.HasPrefix(id, "r-") },
