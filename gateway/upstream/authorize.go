@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -35,6 +36,8 @@ type guard struct {
 	redactor redactor
 	// spawn runs f in a goroutine, with a context that ends with the link.
 	spawn func(f func(ctx context.Context))
+	// working counts the goroutines that get a token or an authorization.
+	working atomic.Int32
 
 	mu         sync.Mutex
 	generation int // number of new authorizations so far
@@ -154,6 +157,18 @@ func (g *guard) try(req *http.Request, base http.RoundTripper) (*http.Response, 
 	return resp, round, err
 }
 
+// background runs f in a goroutine that gets a token or an authorization.
+func (g *guard) background(f func(life context.Context)) {
+	g.working.Add(1)
+	g.spawn(func(life context.Context) {
+		defer g.working.Add(-1)
+		f(life)
+	})
+}
+
+// authorizing reports whether requests wait for a token or an authorization.
+func (g *guard) authorizing() bool { return g.working.Load() > 0 }
+
 // token returns the access token, "" if there is none. A refresh may need a
 // request, for which the caller waits at most until ctx ends.
 func (g *guard) token(ctx context.Context) (string, error) {
@@ -165,7 +180,7 @@ func (g *guard) token(ctx context.Context) (string, error) {
 		err   error
 	}
 	result := make(chan got, 1)
-	g.spawn(func(life context.Context) {
+	g.background(func(life context.Context) {
 		source, err := g.auth.TokenSource(life)
 		if err != nil || source == nil {
 			g.hideToken("")
@@ -240,7 +255,7 @@ func (g *guard) joinAttempt(req *http.Request, resp *http.Response, round int) *
 	if len(g.attempts) < maxAttempts {
 		g.attempts[want] = f
 	}
-	g.spawn(func(life context.Context) {
+	g.background(func(life context.Context) {
 		limited, cancel := context.WithTimeout(life, authorizeTimeout)
 		defer cancel()
 		g.finishAttempt(want, f, g.auth.Authorize(limited, req, resp))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/oauth2"
 
 	"sallyport/gateway/upstream"
@@ -93,6 +94,22 @@ func TestAuthorize(t *testing.T) {
 				t.Errorf("Authorize was called %d times after a flood of refusals, want once more", k.asked.Load()-1)
 			}
 		})
+	}
+}
+
+// TestSlowAuthorization: the time of an authorization does not count as silence of the upstream, which would be taken for one of an
+// old revision.
+func TestSlowAuthorization(t *testing.T) {
+	t.Parallel()
+	web := newSite(t, &mcp.StreamableHTTPOptions{Stateless: true})
+	var number atomic.Int32
+	number.Store(1)
+	web.demand(&number)
+	k := &keys{slow: 2 * time.Second}
+	s := open(t, web.open(), &upstream.Options{Auth: k, ProbeTimeout: time.Second})
+	call(t, s, "echo", "{}")
+	if got := s.State().Protocol; got != "2026-07-28" || k.asked.Load() != 1 {
+		t.Errorf("revision %s, after %d authorizations", got, k.asked.Load())
 	}
 }
 

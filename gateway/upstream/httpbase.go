@@ -82,7 +82,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 		stop()
 		end()
 	}
-	c.release = release
+	c.release, c.authorizing = release, door.guard.authorizing
 	return c, nil
 }
 

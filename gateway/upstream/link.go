@@ -41,6 +41,8 @@ type carrier struct {
 	listen func(ctx context.Context, w *wire)
 	// onVersion, if set, is called with the negotiated protocol revision.
 	onVersion func(version string)
+	// authorizing, if set, reports whether requests wait for an authorization.
+	authorizing func() bool
 }
 
 // dialer makes links. Only the session's loop uses it.

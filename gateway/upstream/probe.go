@@ -22,7 +22,7 @@ type readObserver interface {
 // ctx ends, with no time left for initialize.
 //
 // The clock starts when the server has begun to read its input, not when it was
-// started: a slow start does not indicate an old revision. After one limit the SDK
+// started: a slow start does not indicate an old revision. It stops during an authorization. After one limit the SDK
 // gets "method not found", and continues with initialize over the same connection.
 // After two more limits without any response the server is stuck in server/discover;
 // it is restarted with initialize only.
@@ -60,15 +60,24 @@ func (w *wire) waitBegun() {
 	}
 }
 
-// waitSilent waits for d and reports whether the upstream sent no response in that time.
+// waitSilent waits for d, to which the time of authorizations does not count, and reports whether the upstream sent no
+// response in that time.
 func (w *wire) waitSilent(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-w.heard:
-	case <-w.dead:
+	step := d
+	if w.authorizing != nil {
+		step = min(d, probePoll)
 	}
-	return false
+	for timer := time.NewTimer(step); d > 0; timer.Reset(step) {
+		select {
+		case <-timer.C:
+		case <-w.heard:
+			return false
+		case <-w.dead:
+			return false
+		}
+		if w.authorizing == nil || !w.authorizing() {
+			d -= step
+		}
+	}
+	return true
 }

@@ -43,10 +43,12 @@ const (
 // order of a schema's properties, and add annotations that were not sent. It is safe
 // for concurrent use.
 type wire struct {
-	conn     mcp.Connection
-	probe    time.Duration
-	log      *slog.Logger
-	redactor redactor
+	conn  mcp.Connection
+	probe time.Duration
+	// authorizing is that of the carrier.
+	authorizing func() bool
+	log         *slog.Logger
+	redactor    redactor
 	// changed is called with what the upstream reports as changed.
 	changed     func(parts)
 	owedReplies atomic.Int32 // requests of the upstream without our response
@@ -92,7 +94,7 @@ func newWire(c *carrier, d *dialer) *wire {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wire{
 		conn: c.conn, onVersion: c.onVersion, changed: d.onChange,
-		probe: d.opts.ProbeTimeout, log: d.log, redactor: d.redactor,
+		probe: d.opts.ProbeTimeout, authorizing: c.authorizing, log: d.log, redactor: d.redactor,
 		toSDK:        make(chan jsonrpc.Message),
 		heard:        make(chan struct{}),
 		streaming:    make(chan struct{}),
