@@ -89,6 +89,28 @@ func TestSharedStore(t *testing.T) {
 			t.Errorf("audit verify: %v\n%s", err, out)
 		}
 	}
+	dueOnce(t, one, two)
+}
+
+// dueOnce wants one run for each due time of the schedule, whichever gateways started it.
+func dueOnce(t *testing.T, sites ...*flowsSite) {
+	t.Helper()
+	started := regexp.MustCompile(`workflow=tick due=(\S+) run=(\S+)`)
+	runs := map[string]string{}
+	for _, s := range sites {
+		for _, log := range s.logs {
+			for _, found := range started.FindAllStringSubmatch(<-log, -1) {
+				if due, run := found[1], found[2]; runs[due] != "" && runs[due] != run {
+					t.Errorf("runs %s and %s were both due at %s", runs[due], run, due)
+				} else {
+					runs[due] = run
+				}
+			}
+		}
+	}
+	if len(runs) < 3 {
+		t.Errorf("the logs have %d due times", len(runs))
+	}
 }
 
 // newSharedSite is a site with its records in a cluster.

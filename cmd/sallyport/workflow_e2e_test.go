@@ -29,6 +29,7 @@ const flowsSecret, flowsToken = "a-secret-for-a-test", "a-token-for-a-test"
 type flowsSite struct {
 	dir, url string
 	cmd      *exec.Cmd
+	logs     []<-chan string // of each process that served, after its end
 }
 
 func newFlowsSite(t *testing.T) *flowsSite {
@@ -60,8 +61,8 @@ func newFlowsSite(t *testing.T) *flowsSite {
 func (s *flowsSite) serve(t *testing.T, more ...string) {
 	t.Helper()
 	s.cmd = s.command(append([]string{"serve", "--http", "127.0.0.1:0"}, more...)...)
-	url, _ := startListening(t, s.cmd)
-	s.url = strings.TrimSuffix(url, "/mcp")
+	url, log := startListening(t, s.cmd)
+	s.url, s.logs = strings.TrimSuffix(url, "/mcp"), append(s.logs, log)
 }
 
 // command runs sallyport with the settings and folders of the site.
