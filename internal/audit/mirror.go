@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"sallyport/internal/store"
@@ -16,6 +17,11 @@ import (
 type Mirror struct {
 	log *store.Log
 	key store.Key // of all batches of the copy
+
+	mu       sync.Mutex
+	known    bool   // the following are those of the newest batch
+	revision uint64 // 0 for none
+	seq      uint64 // of its last record
 }
 
 // mirrorKey returns the key of the copy of a log: in a store that several gateways share, each has one of its own.
@@ -54,31 +60,78 @@ func NewMirror(in *store.Store, chain string, keep time.Duration, size int64) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Mirror{log, mirrorKey(in, chain)}, nil
+	return &Mirror{log: log, key: mirrorKey(in, chain)}, nil
 }
 
-// Send implements [Sink].
-func (m *Mirror) Send(ctx context.Context, records []Record) error {
-	lines := make([][]byte, len(records))
-	for i, r := range records {
-		lines[i] = r.Line
+// maxConflicts bounds the attempts to copy records while an earlier attempt is being stored.
+const maxConflicts = 5
+
+// Send implements [Sink]. It leaves out records that the copy has: an attempt that failed may have stored them.
+func (m *Mirror) Send(ctx context.Context, records []Record) (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for range maxConflicts {
+		if err = m.send(ctx, records); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
 	}
-	_, err := m.log.Append(ctx, m.key, bytes.Join(lines, []byte("\n")))
 	return err
+}
+
+// send is one attempt. It is called with mu held.
+func (m *Mirror) send(ctx context.Context, records []Record) error {
+	if !m.known {
+		if err := m.readLast(ctx); err != nil {
+			return err
+		}
+	}
+	var lines [][]byte
+	for _, r := range records {
+		if r.Seq > m.seq {
+			lines = append(lines, r.Line)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	revision, err := m.log.AppendAfter(ctx, m.key, m.revision, bytes.Join(lines, []byte("\n")))
+	m.known, m.revision, m.seq = err == nil, revision, records[len(records)-1].Seq
+	return err
+}
+
+// readLast reads which batch is the newest. It is called with mu held.
+func (m *Mirror) readLast(ctx context.Context) error {
+	last, entry, err := m.last(ctx)
+	if err == nil {
+		m.known, m.revision, m.seq = true, entry.Revision, last.Seq
+	}
+	return err
+}
+
+// last returns the newest record in the copy and its batch; their zero values if there is none.
+func (m *Mirror) last(ctx context.Context) (Record, store.Entry, error) {
+	entry, err := m.log.Last(ctx, m.key)
+	if errors.Is(err, store.ErrNotFound) {
+		return Record{}, store.Entry{}, nil
+	}
+	if err != nil {
+		return Record{}, store.Entry{}, err
+	}
+	r, err := decode(entry.Value[bytes.LastIndexByte(entry.Value, '\n')+1:])
+	if err != nil {
+		return Record{}, store.Entry{}, fmt.Errorf("%w: the copy: %w", ErrDamaged, err)
+	}
+	return r, entry, nil
 }
 
 // Last returns the number and the hash of the newest record in the copy, 0 for none.
 func (m *Mirror) Last(ctx context.Context) (seq uint64, hash string, err error) {
-	entry, err := m.log.Last(ctx, m.key)
-	if errors.Is(err, store.ErrNotFound) {
-		return 0, noHash, nil
-	}
+	r, _, err := m.last(ctx)
 	if err != nil {
 		return 0, "", err
 	}
-	r, err := decode(entry.Value[bytes.LastIndexByte(entry.Value, '\n')+1:])
-	if err != nil {
-		return 0, "", fmt.Errorf("%w: the copy: %w", ErrDamaged, err)
+	if r.Seq == 0 {
+		return 0, noHash, nil
 	}
 	return r.Seq, r.Hash, nil
 }

@@ -157,6 +157,31 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// TestMirrorRepeats: what is sent again, after an attempt whose end is unknown or by another process, is in the copy once.
+func TestMirrorRepeats(t *testing.T) {
+	t.Parallel()
+	in := store.Memory()
+	dir := t.TempDir()
+	add(t, open(t, dir, nil), call("a.one"), call("a.two"), call("a.three"))
+	all := records(t, dir)
+	var mirrors []*audit.Mirror
+	for range 2 {
+		m, err := audit.NewMirror(in, "", 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mirrors = append(mirrors, m)
+	}
+	for i, batch := range [][]audit.Record{all[:2], all[:2], all[1:3], all[2:], all[2:]} {
+		if err := mirrors[i%2].Send(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := verify(t, dir, &audit.Checks{Mirror: mirrors[0].Lines(t.Context())}); !got.OK() || got.Mirrored != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // event is a record as sinks get it.
 func event(t *testing.T, events ...audit.Event) []audit.Record {
 	t.Helper()
