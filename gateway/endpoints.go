@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/confine"
@@ -55,7 +54,7 @@ func (g *Gateway) upstreamsIn(ctx context.Context, denied func(tool.ID) bool) []
 	var seen []catalog.Upstream
 	for _, up := range g.Catalog.Upstreams() {
 		of, ok := offers[up.ID]
-		if !ok || denied != nil && allDenied(of.Offer.Tools, denied) {
+		if !ok || denied != nil && catalog.AllDenied(of.Offer.Tools, denied) {
 			continue
 		}
 		if only != nil {
@@ -74,9 +73,4 @@ func (g *Gateway) heldIn(only *confine.Subset, upstream string) (n int) {
 		}
 	}
 	return n
-}
-
-// allDenied reports whether there are tools and all are denied.
-func allDenied(tools []tool.Tool, denied func(tool.ID) bool) bool {
-	return len(tools) > 0 && !slices.ContainsFunc(tools, func(t tool.Tool) bool { return !denied(t.ID) })
 }

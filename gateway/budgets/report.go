@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +47,14 @@ type Use struct {
 	// Used is what was used today, Limit the limit.
 	Used  float64 `json:"used"`
 	Limit float64 `json:"limit"`
+}
+
+// UseText says how much of a limit is used, in multiples of unit; "" for nil.
+func UseText(u *Use, unit float64, name string) string {
+	if u == nil {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.6g of %.6g %s", u.Used/unit, u.Limit/unit, name))
 }
 
 // Share returns the largest used fraction.

@@ -248,3 +248,8 @@ func (c *Catalog) Tool(id tool.ID) (tool.Tool, bool) {
 	}
 	return e.Tool, true
 }
+
+// AllDenied reports whether there are tools and all are denied.
+func AllDenied(tools []tool.Tool, denied func(tool.ID) bool) bool {
+	return len(tools) > 0 && !slices.ContainsFunc(tools, func(t tool.Tool) bool { return !denied(t.ID) })
+}

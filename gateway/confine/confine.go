@@ -70,7 +70,7 @@ func (s *Subset) Permits(principal string, groups []string) bool {
 	if who.Principals == nil && who.Groups == nil {
 		return true
 	}
-	named := func(name string) bool { return principal != "" && (name == principal || "token:"+name == principal) }
+	named := func(name string) bool { return tool.IsPrincipal(name, principal) }
 	return slices.ContainsFunc(who.Principals, named) || principal != "" && slices.ContainsFunc(who.Groups, func(group string) bool { return slices.Contains(groups, group) })
 }
 

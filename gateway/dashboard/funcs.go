@@ -41,7 +41,7 @@ func parse() *template.Template {
 		"path":     func(s any) string { return url.PathEscape(fmt.Sprint(s)) },
 		"join":     strings.Join,
 		"percent":  percent,
-		"useText":  useText,
+		"useText":  budgets.UseText,
 		"price":    price,
 		"who":      principalName,
 		"words":    prettyText,

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"sallyport/gateway/budgets"
 	"sallyport/gateway/history"
@@ -51,14 +50,6 @@ func (d *Dashboard) savings(r *request) (any, error) {
 	p.Newest = slices.Clone(p.Savings.Steps)
 	slices.Reverse(p.Newest)
 	return p, nil
-}
-
-// useText says how much of a limit is used, "" without a limit. The unit is what the numbers are multiples of.
-func useText(u *budgets.Use, unit float64, name string) string {
-	if u == nil {
-		return ""
-	}
-	return strings.TrimSpace(fmt.Sprintf("%.6g of %.6g %s", u.Used/unit, u.Limit/unit, name))
 }
 
 // Plot is a plot of savings: a bar a day. What is across is in percent, so that it fits any width; what is up, in pixels.

@@ -36,7 +36,7 @@ const (
 type Endpoints struct {
 	maxBody      int64
 	calls        *calls
-	whole        *site
+	whole        *site // of all upstreams
 	subsets      subsets
 	leaving      context.Context    //nolint:containedctx // ends the open-ended streams
 	closeStreams context.CancelFunc // cancels it
@@ -70,7 +70,7 @@ func NewEndpoints(direct *Direct, opts *EndpointOptions) *Endpoints {
 }
 
 // Handler serves each client in its mode, or all in direct mode where there are no tools.
-func (e *Endpoints) Handler() http.Handler { return e.serve(e.whole.route("")) }
+func (e *Endpoints) Handler() http.Handler { return e.whole }
 
 // Direct serves direct mode, unless the URL names another one.
 func (e *Endpoints) Direct() http.Handler { return e.serve(e.whole.route(config.ModeDirect)) }

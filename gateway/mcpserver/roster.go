@@ -276,8 +276,7 @@ type instructions struct {
 func instructionsOf(all []instructions, denied func(tool.ID) bool) string {
 	var b strings.Builder
 	for _, up := range all {
-		hidden := len(up.tools) > 0 && !slices.ContainsFunc(up.tools, func(t tool.Tool) bool { return !denied(t.ID) })
-		if !hidden && b.Len()+len(up.text) < maxAllInstructions {
+		if !catalog.AllDenied(up.tools, denied) && b.Len()+len(up.text) < maxAllInstructions {
 			fmt.Fprintf(&b, "%s: %s\n", up.upstream, up.text)
 		}
 	}

@@ -28,8 +28,9 @@ type Servers struct {
 	Mode ModeOf
 }
 
-// site is what one URL serves to its clients. Its sessions are of no use elsewhere.
+// site is what one URL serves to its clients. Its sessions are not valid at others.
 type site struct {
+	http.Handler
 	name          string       // of the endpoint, "" for /mcp
 	tools, direct http.Handler // tools is nil without code mode
 	mode          ModeOf
@@ -43,6 +44,7 @@ func (e *Endpoints) newSite(name string, of Servers) *site {
 	if of.Tools != nil {
 		s.tools = e.endpoint(s, of.Tools.Server, false)
 	}
+	s.Handler = e.serve(s.route(""))
 	return s
 }
 
@@ -81,7 +83,7 @@ func (e *Endpoints) Subset(wildcard string) http.Handler {
 			http.Error(w, "there is no such endpoint", http.StatusNotFound)
 			return
 		}
-		e.serve(s.route("")).ServeHTTP(w, r)
+		s.ServeHTTP(w, r)
 	})
 }
 

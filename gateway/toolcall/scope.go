@@ -28,7 +28,7 @@ type Scope struct {
 	Only []string
 	// Demand is what a hook demands of the call; nil for nothing.
 	Demand *Demand
-	// Made is set when the call is allowed; nil if that is of no use.
+	// Made is set when the call is allowed; nil if the caller does not need it.
 	Made *atomic.Bool
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// probePoll is the interval of checks whether a process has read its input.
+// probePoll is the interval of checks whether a process has read its input, and whether an authorization is in progress.
 const probePoll = 20 * time.Millisecond
 
 // readObserver is a connection that can tell whether the peer has started to read.
@@ -60,13 +60,9 @@ func (w *wire) waitBegun() {
 	}
 }
 
-// waitSilent waits for d, to which the time of authorizations does not count, and reports whether the upstream sent no
-// response in that time.
+// waitSilent waits for d, not counting authorizations, and reports whether the upstream sent no response in that time.
 func (w *wire) waitSilent(d time.Duration) bool {
-	step := d
-	if w.authorizing != nil {
-		step = min(d, probePoll)
-	}
+	step := min(d, probePoll)
 	for timer := time.NewTimer(step); d > 0; timer.Reset(step) {
 		select {
 		case <-timer.C:

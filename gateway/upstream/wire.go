@@ -43,10 +43,9 @@ const (
 // order of a schema's properties, and add annotations that were not sent. It is safe
 // for concurrent use.
 type wire struct {
-	conn  mcp.Connection
-	probe time.Duration
-	// authorizing is that of the carrier.
-	authorizing func() bool
+	conn        mcp.Connection
+	probe       time.Duration
+	authorizing func() bool // that of the carrier
 	log         *slog.Logger
 	redactor    redactor
 	// changed is called with what the upstream reports as changed.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	glob "path"
 	"slices"
@@ -65,9 +66,7 @@ func (d budgetDecoder) budget(at path, n *yaml.Node, b *Budget) {
 // nameBudgets gives the budgets without a name one.
 func (c *Config) nameBudgets() {
 	for i := range c.Budgets {
-		if c.Budgets[i].Name == "" {
-			c.Budgets[i].Name = fmt.Sprintf("budget %d", i+1)
-		}
+		c.Budgets[i].Name = cmp.Or(c.Budgets[i].Name, fmt.Sprintf("budget %d", i+1))
 	}
 }
 

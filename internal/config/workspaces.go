@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 	"sallyport/internal/yamlstrict"
 
@@ -36,7 +37,7 @@ const (
 	ModeWrite = "rw"
 )
 
-// anyPrincipal in Mapped.Principals means all principals.
+// anyPrincipal in MappedFolder.Principals means all principals.
 const anyPrincipal = "*"
 
 // Allows reports whether a principal with these groups may use the folder; local reports that it is a client over stdio.
@@ -46,7 +47,7 @@ func (m MappedFolder) Allows(principal string, groups []string, local bool) bool
 	}
 	return slices.ContainsFunc(m.Principals, func(name string) bool {
 		group, isGroup := strings.CutPrefix(name, "group:")
-		return name == anyPrincipal || name == principal || "token:"+name == principal || isGroup && slices.Contains(groups, group)
+		return name == anyPrincipal || tool.IsPrincipal(name, principal) || isGroup && slices.Contains(groups, group)
 	})
 }
 

@@ -83,6 +83,11 @@ func WithClient(ctx context.Context, name string) context.Context {
 // Client returns the value set by WithClient, "" for none.
 func Client(ctx context.Context) string { return callerOf(ctx).client }
 
+// IsPrincipal reports whether a name in the settings means a principal: it is the principal, or the name of its token.
+func IsPrincipal(name, principal string) bool {
+	return principal != "" && (name == principal || "token:"+name == principal)
+}
+
 // WithEndpoint confines the caller to the tools of an endpoint of the settings, by its name. It cannot be undone: with ""
 // ctx stays as it is.
 func WithEndpoint(ctx context.Context, name string) context.Context {

@@ -1,6 +1,7 @@
 package accesscmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -70,16 +71,13 @@ func budgetTable(report budgets.Report) string {
 		case who == "":
 			who = "local"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", cli.Cell(row.Budget, 60), cli.Cell(who, 60), useCell(row.Calls, 1, ""), useCell(row.Programs, 1, ""), useCell(row.CPU, 1000, " s"), useCell(row.Money, 1, ""))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", cli.Cell(row.Budget, 60), cli.Cell(who, 60), useCell(row.Calls, 1, ""), useCell(row.Programs, 1, ""), useCell(row.CPU, 1000, "s"), useCell(row.Money, 1, ""))
 	}
 	_ = table.Flush() // to a string
 	return b.String() + "resets: " + report.Resets.Format("2006-01-02 15:04 MST")
 }
 
-// useCell says how much of a limit is used.
-func useCell(u *budgets.Use, unit float64, suffix string) string {
-	if u == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.6g/%.6g%s", u.Used/unit, u.Limit/unit, suffix)
+// useCell says how much of a limit is used, in multiples of unit.
+func useCell(u *budgets.Use, unit float64, name string) string {
+	return cmp.Or(budgets.UseText(u, unit, name), "-")
 }
