@@ -186,9 +186,7 @@ func TestNoRunscNoProgram(t *testing.T) {
 // TestSandboxThatDoesNotStart has a runsc that fails: its words are for the operator.
 func TestSandboxThatDoesNotStart(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "runsc")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho 'cannot mount /secret/path' >&2\nexit 128\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testutil.WriteProgram(t, broken, "#!/bin/sh\necho 'cannot mount /secret/path' >&2\nexit 128\n")
 	state := testutil.ShortDir(t)
 	host, err := sandbox.New(sandbox.Options{Runsc: broken, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
 	if err != nil {

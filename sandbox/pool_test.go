@@ -141,9 +141,7 @@ func modTime(t *testing.T, path string) time.Time {
 func TestSnapshotThatDoesNotRestore(t *testing.T) {
 	runsc := filepath.Join(testutil.ShortDir(t), "runsc")
 	script := "#!/bin/sh\nfor a in \"$@\"; do if [ \"$a\" = restore ]; then echo 'no way' >&2; exit 128; fi; done\nexec '" + testutil.Runsc(t) + "' \"$@\"\n"
-	if err := os.WriteFile(runsc, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testutil.WriteProgram(t, runsc, script)
 	host, _ := openPooled(t, func(o *sandbox.Options) { o.Runsc = runsc })
 	for range 2 {
 		if got := runValue(t, host, sandboxtest.Job(sandbox.Python, "6 * 7")); got != "42" {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sallyport/internal/testutil"
 )
 
 // fakes are the programs of a machine, by name, as the body of a shell script.
@@ -105,7 +107,5 @@ func write(t *testing.T, path, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testutil.WriteProgram(t, path, text)
 }

@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"sallyport/bench/machine"
+	"sallyport/internal/testutil"
 )
 
 func TestPrograms(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n[ \"$1\" = --version ] && printf ' program   1.2 \\nby us\\n'\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testutil.WriteProgram(t, program, "#!/bin/sh\n[ \"$1\" = --version ] && printf ' program   1.2 \\nby us\\n'\n")
 	if got, err := machine.Version(t.Context(), program, "--version"); err != nil || got != "program 1.2" {
 		t.Errorf("version %q, %v", got, err)
 	}

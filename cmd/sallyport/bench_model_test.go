@@ -38,9 +38,7 @@ func newModelRig(t *testing.T) *modelRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(r.binary, data, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testutil.WriteProgram(t, r.binary, string(data))
 	return r
 }
 

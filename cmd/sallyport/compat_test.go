@@ -50,12 +50,10 @@ func newOldHome(t *testing.T) *oldHome {
 		}
 	}
 	ledger, err := os.ReadFile(filepath.Join(compatDir, "ledger"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(h.dir, "bin", "ledger"), ledger, 0o700) //nolint:gosec // a program
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	testutil.WriteProgram(t, filepath.Join(h.dir, "bin", "ledger"), string(ledger))
 	h.env = append(os.Environ(), "PATH="+filepath.Join(h.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+h.dir, "TMPDIR="+filepath.Join(h.dir, "tmp"), "RUNSC="+runsc,
 		"XDG_CONFIG_HOME="+filepath.Join(h.dir, "config"), "XDG_DATA_HOME="+filepath.Join(h.dir, "data"), "XDG_CACHE_HOME="+filepath.Join(h.dir, "cache"), "XDG_RUNTIME_DIR="+filepath.Join(h.dir, "run"),
 		"DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere/bus", "GORACE=atexit_sleep_ms=0")

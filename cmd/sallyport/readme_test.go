@@ -130,9 +130,7 @@ func TestInstallNeedsNoGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(path, "go"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil { //nolint:gosec // it must be executable
-		t.Fatal(err)
-	}
+	testutil.WriteProgram(t, filepath.Join(path, "go"), "#!/bin/sh\nexit 1\n")
 	install := func(user string) (string, error) {
 		cmd := exec.Command("make", "-C", testutil.ModuleRoot(t), "install", "BIN="+bin, "DESTDIR="+to, "PREFIX=/opt")
 		cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "SUDO_USER="+user)

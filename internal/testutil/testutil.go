@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -40,6 +41,17 @@ func Eventually(tb testing.TB, what string, limit time.Duration, ok func() bool)
 			tb.Fatalf("condition not met in time: %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
 		}
 		time.Sleep(max(5*time.Millisecond, min(4*time.Since(asked), 100*time.Millisecond)))
+	}
+}
+
+// WriteProgram writes a file that the test executes. No process is started while the file is open: its child would have
+// the descriptor too, for a moment, and Linux does not execute a file that is open for writing (https://go.dev/issue/22315).
+func WriteProgram(tb testing.TB, path, content string) {
+	tb.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		tb.Fatal(err)
 	}
 }
 

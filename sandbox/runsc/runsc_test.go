@@ -25,9 +25,7 @@ func standIn(t *testing.T, script string) (path, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	path = filepath.Join(dir, "runsc")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nDIR='"+dir+"'\n"+script+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testutil.WriteProgram(t, path, "#!/bin/sh\nDIR='"+dir+"'\n"+script+"\n")
 	t.Cleanup(func() { testutil.NoProcesses(t, dir) })
 	return path, dir
 }
