@@ -68,7 +68,7 @@ while True: pass`})
 		switch {
 		case r.Kind == audit.Call && r.Decision == "deny" && r.Rule == "budget day" && r.Principal == "token:ada":
 			denied++
-		case r.Kind == audit.ExecutionEnd && r.Outcome == "not_run:limit":
+		case r.Kind == audit.ExecutionEnd && r.Outcome == "not_run:limit" && r.Rule == "budget day":
 			refused++
 		}
 	}

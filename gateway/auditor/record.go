@@ -94,7 +94,8 @@ func (a *Auditor) RecordEnd(ctx context.Context, e *execution.Result, program ex
 	made, read := calls.Sums()
 	event.Outcome, event.Exit, event.Micros, event.Calls = string(e.Status), e.Exit, time.Since(started).Microseconds(), made
 	if failed != nil {
-		event.Outcome = "not_run:" + string(tool.AsError(failed).Kind)
+		refused := tool.AsError(failed)
+		event.Outcome, event.Rule = "not_run:"+string(refused.Kind), refused.Rule
 	} else {
 		text := e.Text()
 		event.Bytes = int64(len(text))

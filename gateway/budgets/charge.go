@@ -24,8 +24,9 @@ func (b *Budgets) Middleware(next toolcall.Handler) toolcall.Handler {
 		taken, full, err := b.take(ctx, tool.Principal(ctx), Calls)
 		switch {
 		case full != nil:
-			text := tool.AsError(err).Error()
-			return next(toolcall.WithDemand(ctx, toolcall.Demand{Action: policy.Deny, Rule: "budget " + full.Name, Reason: text, Message: text, Limited: true}), c)
+			refusal := tool.AsError(err)
+			text := refusal.Error()
+			return next(toolcall.WithDemand(ctx, toolcall.Demand{Action: policy.Deny, Rule: refusal.Rule, Reason: text, Message: text, Limited: true}), c)
 		case err != nil:
 			return tool.Result{}, err
 		case taken == nil:
@@ -147,7 +148,7 @@ func (b *Budgets) refuse(ctx context.Context, principal string, m *meter, of Res
 	now := time.Now()
 	return &tool.Error{
 		Kind: tool.Limit, Message: fmt.Sprintf("budget %q is used up: %s today", m.Name, amountText(of, used, limitsOf(m.Budget)[of])),
-		Hint: "it " + starts(now) + "; do not try again today: tell the user", After: nextDay(now).Sub(now),
+		Hint: "it " + starts(now) + "; do not try again today: tell the user", After: nextDay(now).Sub(now), Rule: "budget " + m.Name,
 	}
 }
 

@@ -44,6 +44,8 @@ type Error struct {
 	Retryable bool
 	// After is how long a retry is pointless, 0 if unknown. Hint says it in words.
 	After time.Duration
+	// Rule is the rule of the policy or the budget that refused it, for the audit log; "" for none.
+	Rule string
 	// Err is the cause, for logs; never shown to a model.
 	Err error
 }
