@@ -122,6 +122,7 @@ func TestEndToEnd(t *testing.T) {
 	t.Run("programs", r.programs)
 	t.Run("mistakes", r.mistakes)
 	t.Run("abuse", r.abuse)
+	t.Run("dashboard", r.dashboard)
 	if err := r.session.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}

@@ -43,7 +43,7 @@ type Compat interface {
 
 // Options configure a server.
 type Options struct {
-	// MCP is served at /mcp, /mcp/direct and /mcp/NAME.
+	// MCP is served at /mcp, /mcp/direct and /mcp/NAME; nil for none.
 	MCP MCP
 	// API is served at / and at /api/; nil for none.
 	API http.Handler
@@ -127,9 +127,11 @@ func isLocal(addr net.Addr) bool {
 // paths returns the handlers of all paths.
 func (f *Server) paths() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", f.mcpHandler(f.opts.MCP.Handler()))
-	mux.Handle("/mcp/direct", f.mcpHandler(f.opts.MCP.Direct()))
-	mux.Handle("/mcp/{"+endpointValue+"}", f.mcpHandler(f.opts.MCP.Subset(endpointValue)))
+	if f.opts.MCP != nil {
+		mux.Handle("/mcp", f.mcpHandler(f.opts.MCP.Handler()))
+		mux.Handle("/mcp/direct", f.mcpHandler(f.opts.MCP.Direct()))
+		mux.Handle("/mcp/{"+endpointValue+"}", f.mcpHandler(f.opts.MCP.Subset(endpointValue)))
+	}
 	if issuer := f.auth.issuer; issuer != nil {
 		mux.Handle(metadataPath, issuer.metadata())
 		mux.Handle(metadataPath+"/", issuer.metadata())
@@ -244,16 +246,18 @@ func (f *Server) stop(web *http.Server) {
 	grace, cancel := context.WithTimeout(context.Background(), f.opts.Settings.Grace)
 	defer cancel()
 	var work, calls sync.WaitGroup
-	f.opts.MCP.CloseStreams()
+	if f.opts.MCP != nil {
+		f.opts.MCP.CloseStreams()
+		calls.Go(func() { f.opts.MCP.Drain(grace) })
+		defer f.opts.MCP.Close()
+	}
 	f.inflight.cancelReads()
 	closing, closed := context.WithCancel(context.Background())
 	work.Go(func() { _ = web.Shutdown(closing) }) // closes the listener at once
-	calls.Go(func() { f.opts.MCP.Drain(grace) })
 	calls.Go(func() { f.inflight.drain(grace) })
 	calls.Wait()
 	time.AfterFunc(time.Second, closed) // time to send the last responses
 	work.Wait()
 	closed()
 	_ = web.Close()
-	f.opts.MCP.Close()
 }

@@ -79,12 +79,28 @@ func (a *App) WithGateways(ctx context.Context, use func(ctx context.Context, c 
 	return use(ctx, c)
 }
 
+// keepsRecords reports whether a gateway has the stored records.
+func keepsRecords(ctx context.Context, gate *http.Client) bool {
+	var health httpapi.Health
+	return DoJSON(ctx, gate, http.MethodGet, "/health", nil, &health) == nil && health.Kept
+}
+
 // hasRecords reports whether one of the gateways has the stored records.
 func (c *Gateways) hasRecords(ctx context.Context) bool {
-	return slices.ContainsFunc(c.All, func(gate *http.Client) bool {
-		var health httpapi.Health
-		return DoJSON(ctx, gate, http.MethodGet, "/health", nil, &health) == nil && health.Kept
-	})
+	return slices.ContainsFunc(c.All, func(gate *http.Client) bool { return keepsRecords(ctx, gate) })
+}
+
+// RecordsFirst returns the gateways, first those that have the stored records.
+func (c *Gateways) RecordsFirst(ctx context.Context) []*http.Client {
+	var with, without []*http.Client
+	for _, gate := range c.All {
+		if keepsRecords(ctx, gate) {
+			with = append(with, gate)
+		} else {
+			without = append(without, gate)
+		}
+	}
+	return append(with, without...)
 }
 
 // openStored opens the stored records in a gateway without upstreams and sandboxes.

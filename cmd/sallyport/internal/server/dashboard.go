@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -18,10 +17,14 @@ func DashboardCommand(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboard [flags]",
 		Short: "open the dashboard of the gateway that runs, as its operator",
-		Long: `Dashboard asks the gateway that runs on the data directory (serve --http) for an
-address that opens its dashboard once and within a minute, prints it, and opens
-it in a browser if this is a terminal. The address logs in as an operator, who sees
-the data of all principals and may answer approvals.`,
+		Long: `Dashboard asks the gateway that runs on the data directory for an address that
+opens its dashboard once and within a minute, prints it, and opens it in a browser
+if this is a terminal. The address logs in as an operator, who sees the data of all
+principals and may answer approvals.
+
+A gateway that an MCP client started (serve without --http) has no address: it
+listens on a free port of this machine from the first such request until it ends,
+for the dashboard and the API, and accepts only requests with a login or a token.`,
 		Example: "  sallyport dashboard\n  sallyport dashboard --print",
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dashboard(cmd.Context(), printOnly) },
@@ -32,15 +35,9 @@ the data of all principals and may answer approvals.`,
 
 func (a *app) dashboard(ctx context.Context, printOnly bool) error {
 	var code dashboardCode
-	err := a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		err := error(&tool.Error{Kind: tool.NotFound})
-		for _, gate := range c.All {
-			if err = cli.DoJSON(ctx, gate, http.MethodPost, "/dashboard/codes", struct{}{}, &code); err == nil {
-				return nil
-			}
-		}
-		if tool.AsError(err).Kind == tool.NotFound {
-			return &tool.Error{Kind: tool.NotFound, Message: "no gateway serves a dashboard on this data directory", Hint: "sallyport serve --http 127.0.0.1:8080 does"}
+	err := a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) (err error) {
+		if code, err = requestPages(ctx, c); err != nil && tool.AsError(err).Kind == tool.NotFound {
+			return &tool.Error{Kind: tool.NotFound, Message: "no gateway runs on this data directory", Hint: "start an MCP client that uses sallyport, or run: sallyport serve --http 127.0.0.1:8080"}
 		}
 		return err
 	})

@@ -3,11 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -67,6 +65,17 @@ func (d *httpListener) groups() *access.Directory {
 	return d.directory
 }
 
+// isReachable reports whether a browser can reach the listener.
+func (d *httpListener) isReachable() bool { return d != nil && httpserver.Site(d.listener) != "" }
+
+// options returns the options of a server of the API and the dashboard.
+func (d *httpListener) options(s *service, settings config.HTTP) *httpserver.Options {
+	return &httpserver.Options{
+		API: s.api, Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions(settings.Login)), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(settings),
+		Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
+	}
+}
+
 // serve serves HTTP until ctx ends.
 func (d *httpListener) serve(ctx context.Context, s *service) error {
 	direct := s.direct("", s.modeNow)
@@ -77,10 +86,8 @@ func (d *httpListener) serve(ctx context.Context, s *service) error {
 		defer tools.Close()
 	}
 	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Subsets: subsets{s}, Body: s.cfg.HTTP.Body, Logger: s.log}
-	opts := &httpserver.Options{
-		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(s.cfg.HTTP), Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
-		Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions()),
-	}
+	opts := d.options(s, s.cfg.HTTP)
+	opts.MCP = mcpserver.NewEndpoints(direct, endpoints)
 	if s.cfg.Compat == config.CompatHTTP {
 		parts := cli.CompatGateway(s.gateway)
 		parts.Programs = s.rateLimitedService("")
@@ -93,31 +100,6 @@ func (d *httpListener) serve(ctx context.Context, s *service) error {
 	s.logEndpoints(d.site(s.cfg.HTTP))
 	defer d.supervisor.notify(ctx, s.api)()
 	return httpserver.New(d.listener, opts).Serve(ctx)
-}
-
-// dashboardCode is the response of POST /dashboard/codes, which only the control socket serves.
-type dashboardCode struct {
-	// URL logs a browser on this machine in, once and within a minute.
-	URL string `json:"url"`
-}
-
-// withLoginCodes adds the endpoint for login codes to the API of the control socket.
-func (d *httpListener) withLoginCodes(api http.Handler) http.Handler {
-	site := ""
-	if d != nil {
-		site = httpserver.Site(d.listener)
-	}
-	if site == "" {
-		return api
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", api)
-	mux.HandleFunc("POST /dashboard/codes", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(dashboardCode{URL: site + "/login?code=" + d.sessions.NewCode()})
-	})
-	return mux
 }
 
 // rateLimitedService returns the gateway, as an endpoint of the settings has it or for "" all, with a rate limit on programs, for
@@ -146,10 +128,10 @@ func (r rateLimitedService) Execute(ctx context.Context, p execution.Program) (e
 	return r.Executor.Execute(ctx, p)
 }
 
-// dashboardOptions returns the options of the dashboard.
-func (s *service) dashboardOptions() *dashboard.Options {
+// dashboardOptions returns the options of the dashboard; login is the provider at which people sign in, nil for none.
+func (s *service) dashboardOptions(login *config.Login) *dashboard.Options {
 	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log, Renderers: s.gateway.Plugins}
-	if login := s.cfg.HTTP.Login; login != nil {
+	if login != nil {
 		if u, err := url.Parse(login.Issuer); err == nil {
 			opts.Provider = u.Hostname()
 		}

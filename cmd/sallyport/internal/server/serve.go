@@ -283,10 +283,12 @@ func (a *app) startBackground(ctx context.Context, s *service, d *httpListener, 
 	if s.standby != nil {
 		work.Go(func() { s.standby.run(ctx) })
 	}
-	closeControl := a.OpenControl(s.log, d.withLoginCodes(s.api))
+	pages := a.newLocalPages(ctx, s, d)
+	closeControl := a.OpenControl(s.log, pages.withLoginCodes(s.api))
 	return func() {
 		closeControl()
 		cancel()
+		pages.wait()
 		work.Wait()
 	}
 }
