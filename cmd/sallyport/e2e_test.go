@@ -182,15 +182,18 @@ func (r *rig) mistakes(*testing.T) {
 
 // abuse is done twice over: after each, the gateway has to do its job as before.
 func (r *rig) abuse(*testing.T) {
-	for _, abuse := range []struct{ language, code, want string }{
-		{"python", "import time\nwhile True: pass", "ran longer than"},
-		{"typescript", "while (true);", "ran longer than"},
-		{"python", "import os\nfor i in range(160000): os.write(1, b'A' * 65536)", "printed without end"},
-		{"python", "import os\nwhile True: os.fork()", "BlockingIOError"},
-		{"python", "x = []\nwhile True: x.append(bytearray(1 << 24))", "MemoryError"},
-		{"python", "import os; os.kill(os.getpid(), 9)", "killed (signal 9)"},
+	for _, abuse := range []struct {
+		language, code, want string
+		timeout              int
+	}{
+		{"python", "import time\nwhile True: pass", "ran longer than", 3},
+		{"typescript", "while (true);", "ran longer than", 3},
+		{"python", "import os\nfor i in range(160000): os.write(1, b'A' * 65536)", "printed without end", 20},
+		{"python", "import os\nwhile True: os.fork()", "BlockingIOError", 20},
+		{"python", "x = []\nwhile True: x.append(bytearray(1 << 24))", "MemoryError", 20},
+		{"python", "import os; os.kill(os.getpid(), 9)", "killed (signal 9)", 20},
 	} {
-		text, isError := r.call("execute_code", map[string]any{"code": abuse.code, "language": abuse.language, "timeout": 3})
+		text, isError := r.call("execute_code", map[string]any{"code": abuse.code, "language": abuse.language, "timeout": abuse.timeout})
 		r.compare(abuse.code, text, isError, true, []string{abuse.want})
 		r.wantRun("python", "from servers.everything import echo\necho('still here')", false, "Echo: still here")
 	}

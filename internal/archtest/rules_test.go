@@ -155,7 +155,7 @@ var importRules = append(commandRules(), []importRule{
 		"the peers under gateway are independent, and a worker uses the sandbox without the gateway"},
 	{"index/...", []string{"internal/..."}, nil,
 		"the peers under gateway are independent: the index ranks documents and needs no upstream"},
-	{"tools", nil, []string{"internal/testutil/browser"},
+	{"tools", nil, []string{"internal/testutil", "internal/testutil/browser"},
 		"tools holds the scripts of the build and their tests, one of which looks at the site"},
 	{"tools/pictures", nil, []string{"internal/testutil", "internal/testutil/ptytest"},
 		"tools/pictures records what terminals show of the binary, which it only starts"},
