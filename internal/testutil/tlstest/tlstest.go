@@ -25,6 +25,8 @@ import (
 // authority is a certificate authority, and a certificate that it issued for this machine.
 type authority struct {
 	pem  []byte
+	root *x509.Certificate
+	key  *ecdsa.PrivateKey
 	leaf tls.Certificate
 }
 
@@ -41,21 +43,23 @@ func newAuthority() (a authority, err error) {
 	if err != nil {
 		return a, err
 	}
+	a = authority{pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), root: ca, key: key}
+	a.leaf, err = a.issue([]string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback})
+	return a, err
+}
+
+// issue returns a certificate for names and addresses.
+func (a authority) issue(names []string, addresses []net.IP) (tls.Certificate, error) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return a, err
+		return tls.Certificate{}, err
 	}
-	leaf := template("localhost")
+	leaf := template(names[0])
 	leaf.SerialNumber, leaf.KeyUsage = big.NewInt(2), x509.KeyUsageDigitalSignature
 	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	leaf.DNSNames, leaf.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, &own.PublicKey, key)
-	if err != nil {
-		return a, err
-	}
-	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
-	a.leaf = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: own}
-	return a, nil
+	leaf.DNSNames, leaf.IPAddresses = names, addresses
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.root, &own.PublicKey, a.key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: own}, err
 }
 
 func template(name string) *x509.Certificate {
@@ -87,18 +91,28 @@ func NewServer(t testing.TB, handler http.Handler) *httptest.Server {
 // Start starts a server as [NewServer] does. The caller closes it.
 func Start(t testing.TB, server *httptest.Server) {
 	t.Helper()
-	start(t, server, "h2", "http/1.1")
+	start(t, server, mustMake(t).leaf, "h2", "http/1.1")
+}
+
+// StartAs is Start for a server of other names than localhost.
+func StartAs(t testing.TB, server *httptest.Server, names ...string) {
+	t.Helper()
+	leaf, err := mustMake(t).issue(names, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, server, leaf, "h2", "http/1.1")
 }
 
 // StartHTTP1 is Start for servers with HTTP/1.1 only, such as those whose handlers hijack a connection.
 func StartHTTP1(t testing.TB, server *httptest.Server) {
 	t.Helper()
-	start(t, server, "http/1.1")
+	start(t, server, mustMake(t).leaf, "http/1.1")
 }
 
-func start(t testing.TB, server *httptest.Server, protocols ...string) {
+func start(t testing.TB, server *httptest.Server, leaf tls.Certificate, protocols ...string) {
 	t.Helper()
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{mustMake(t).leaf}, MinVersion: tls.VersionTLS12, NextProtos: protocols}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{leaf}, MinVersion: tls.VersionTLS12, NextProtos: protocols}
 	server.EnableHTTP2 = protocols[0] == "h2"
 	server.StartTLS()
 	server.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
