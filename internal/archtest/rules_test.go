@@ -99,7 +99,7 @@ var importRules = append(commandRules(), []importRule{
 		"it opens files by name for a caller; higher packages read and run them"},
 	{"gateway/environments", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, []string{"codegen/runtime"}, // the real guest
 		"an environment is built in sandboxes that the gateway provides"},
-	{"gateway/isolation", []string{"gateway/upstream/process", "sandbox", "sandbox/checkpoint", "sandbox/deps", "sandbox/egress", "internal/..."}, []string{"gateway", "gateway/upstream/...", "codegen/runtime"}, // real sessions over the process, real sandboxes
+	{"gateway/isolation", []string{"gateway/upstream/process", "sandbox", "sandbox/checkpoint", "sandbox/deps", "sandbox/egress/...", "internal/..."}, []string{"gateway", "gateway/upstream/...", "codegen/runtime"}, // real sessions over the process, real sandboxes
 		"it starts the process of an upstream in a sandbox; the session that speaks with it is independent"},
 	{"gateway/history", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
 		"executions are recorded from their results and calls only"},
@@ -137,7 +137,9 @@ var importRules = append(commandRules(), []importRule{
 		"the peers under gateway are independent: codegen turns tools into files in memory and runs nothing"},
 	{"sandbox/runsc", []string{"internal/..."}, nil,
 		"runsc is an adapter to one program; higher packages decide what a sandbox is used for"},
-	{"sandbox/egress", nil, []string{"internal/testutil/..."},
+	{"sandbox/egress/edge", nil, []string{"internal/testutil/..."},
+		"it sends the requests of one sandbox to one host; higher packages say what they get"},
+	{"sandbox/egress", []string{"sandbox/egress/edge"}, []string{"internal/testutil/..."},
 		"it decides about names and connections of one sandbox; higher packages say which are allowed"},
 	{"sandbox/checkpoint", []string{"internal/..."}, nil,
 		"it keeps files and reads logs of runsc; higher packages start sandboxes from them"},
