@@ -122,6 +122,22 @@ type offerSettings struct {
 	OpenAPI              string            `json:",omitempty"`
 	Variables            map[string]string `json:",omitempty"`
 	Query                map[string]string `json:",omitempty"`
+	// HostHeaders are those that the gateway sets in requests of the process, by host.
+	HostHeaders map[string]map[string]string `json:",omitempty"`
+}
+
+// hostHeaders returns the headers of an isolated upstream, by host.
+func hostHeaders(set *config.Isolation) map[string]map[string]string {
+	if set == nil {
+		return nil
+	}
+	all := map[string]map[string]string{}
+	for _, host := range slices.Concat(set.Hosts, set.PrivateHosts) {
+		if len(host.Header) > 0 {
+			all[host.Name] = host.Header
+		}
+	}
+	return all
 }
 
 // name returns the file name of an upstream: a digest of all settings that can change its offer.
@@ -129,7 +145,7 @@ func (c *cache) name(up config.Upstream) string {
 	s := offerSettings{
 		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir, URL: up.URL, Headers: up.Headers, Socket: up.Socket,
 		Transport: up.Transport, Include: up.Include, Exclude: up.Exclude, Rename: up.Rename, MaxMessage: int64(up.MaxMessage), NoTraceContext: up.NoTraceContext, Isolate: up.Isolate,
-		OpenAPI: up.OpenAPI, Variables: up.Variables, Query: up.Query,
+		OpenAPI: up.OpenAPI, Variables: up.Variables, Query: up.Query, HostHeaders: hostHeaders(up.Isolate),
 	}
 	auth := map[string]any{
 		"type": up.Auth.Type, "client": up.Auth.ClientID, "secret": string(up.Auth.ClientSecret), "metadata": up.Auth.ClientMetadata, "scopes": up.Auth.Scopes, "issuer": up.Auth.Issuer,

@@ -67,7 +67,7 @@ func (l *Launcher) startService(ctx context.Context, up config.Upstream, streams
 			return nil, err
 		}
 		s := &start{launcher: l, up: up, streams: streams, service: service, began: time.Now()}
-		if l.checkpoints != nil && up.Isolate.Checkpoint {
+		if l.checkpointed(up) {
 			s.service.ThirdParty.Plan = func(digest string) sandbox.Plan { return s.plan(digest, mayRecord) }
 		}
 		if l.opts.Profile != nil {
@@ -86,6 +86,12 @@ func (l *Launcher) startService(ctx context.Context, up config.Upstream, streams
 		mayRecord = false
 		s.record(ctx, server)
 	}
+}
+
+// checkpointed reports whether an upstream starts from checkpoints. With headers it does not: it may have read the certificate authority of
+// its sandbox, which is another one at each start, and a key that outlives the sandbox would have to be kept on disk.
+func (l *Launcher) checkpointed(up config.Upstream) bool {
+	return l.checkpoints != nil && up.Isolate.Checkpoint && !up.Isolate.PutsHeaders()
 }
 
 // plan chooses how the program starts.

@@ -125,7 +125,7 @@ func (l *Launcher) start(ctx context.Context, up config.Upstream, streams proces
 		if err == nil {
 			err = l.prepare(ctx, up, run, &service)
 		}
-		if l.checkpoints != nil && up.Isolate.Checkpoint {
+		if l.checkpointed(up) {
 			addFreshRandom(&service)
 		}
 		return service, err

@@ -73,7 +73,7 @@ func (p *Profile) show(dir string) bool {
 func (p *Profile) Needs() (config.Isolation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	needs := config.Isolation{Hosts: slices.Sorted(maps.Keys(p.hosts[false])), PrivateHosts: slices.Sorted(maps.Keys(p.hosts[true]))}
+	needs := config.Isolation{Hosts: hosts(p.hosts[false]), PrivateHosts: hosts(p.hosts[true])}
 	writable := map[string]bool{}
 	for dir := range p.script {
 		writable[dir] = false
@@ -94,6 +94,13 @@ func (p *Profile) Needs() (config.Isolation, error) {
 	}
 	needs.Mounts = mounts(writable)
 	return needs, nil
+}
+
+func hosts(names map[string]bool) (all []config.IsolationHost) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, config.IsolationHost{Name: name})
+	}
+	return all
 }
 
 // existing returns a path of this machine, or its parent if only that exists, "" if neither does.

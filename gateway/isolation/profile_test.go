@@ -46,7 +46,7 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Isolation{Hosts: []string{"api.example.com", "other.example.com"}, Home: config.HomeKeep, Mounts: []config.IsolationMount{
+	want := config.Isolation{Hosts: []config.IsolationHost{{Name: "api.example.com"}, {Name: "other.example.com"}}, Home: config.HomeKeep, Mounts: []config.IsolationMount{
 		{Path: code, Mode: config.MountReadOnly}, {Path: notes + "/a.txt", Mode: config.MountReadOnly}, {Path: work, Mode: config.MountWritable},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -211,7 +211,10 @@ func (m *maker) process() {
 	if m.Bare {
 		return
 	}
-	isolate := settingsfile.EntryIsolation{Hosts: slices.Compact(slices.Sorted(slices.Values(slices.Concat(m.Needs.Hosts, m.Hosts)))), Mounts: m.mounts, Home: m.Needs.Home, Registry: cmp.Or(m.index, m.Index)}
+	isolate := settingsfile.EntryIsolation{Mounts: m.mounts, Home: m.Needs.Home, Registry: cmp.Or(m.index, m.Index)}
+	for _, host := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(m.Needs.Hosts, m.Hosts)))) {
+		isolate.Hosts = append(isolate.Hosts, settingsfile.EntryHost{Name: host})
+	}
 	if m.Needs.Memory != "" {
 		isolate.Limits = map[string]string{"memory": m.Needs.Memory}
 	}

@@ -2,14 +2,12 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"sallyport/internal/hostrule"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -20,9 +18,9 @@ type Isolation struct {
 	// Mounts are files and folders of this machine that the process sees at the same path; default none.
 	Mounts []IsolationMount
 	// Hosts are the hosts that it may reach by name, as api.example.com (port 443), api.example.com:8443 or *.example.com; default none.
-	Hosts []string
+	Hosts []IsolationHost
 	// PrivateHosts are such hosts with an address of a private network or of this machine; default none.
-	PrivateHosts []string
+	PrivateHosts []IsolationHost
 	// Home is where its home folder is: in memory until the process ends (memory), or in the data directory (keep); default memory.
 	Home string
 	// Registry is the URL of the npm registry for npx, or of the package index for uvx; default that of npm or pip.
@@ -31,6 +29,14 @@ type Isolation struct {
 	Checkpoint bool
 	// Limits bound the process and its children.
 	Limits IsolationLimits
+}
+
+// IsolationHost is a host that the process of an upstream may reach.
+type IsolationHost struct {
+	// Name is its name, or NAME:PORT.
+	Name string
+	// Header fields that the gateway sets in each request to the host, over https, so that the process does not have the values; default none.
+	Header Secrets
 }
 
 // IsolationMount is a file or folder of this machine that the process of an upstream sees.
@@ -77,8 +83,8 @@ func (d *decoder) isolation(at path, n *yaml.Node, i *Isolation) bool {
 	}
 	d.Fields(at, n, []key{
 		{"mounts", func(at path, n *yaml.Node) { i.Mounts = yamlstrict.List(d.Decoder, at, n, d.isolationMount) }},
-		{"hosts", d.Texts(&i.Hosts)},
-		{"private_hosts", d.Texts(&i.PrivateHosts)},
+		{"hosts", func(at path, n *yaml.Node) { i.Hosts = yamlstrict.List(d.Decoder, at, n, hostDecoder{d}.host) }},
+		{"private_hosts", func(at path, n *yaml.Node) { i.PrivateHosts = yamlstrict.List(d.Decoder, at, n, hostDecoder{d}.host) }},
 		{"home", d.OneOf(&i.Home, HomeMemory, HomeKeep)},
 		{"registry", d.Text(&i.Registry)},
 		{"checkpoint", scalar(d, &i.Checkpoint, yamlstrict.Bool)},
@@ -101,8 +107,17 @@ func (d *decoder) isolationMount(at path, n *yaml.Node, m *IsolationMount) {
 	})
 }
 
-// hostRule matches a host with an optional port. A name has a letter in its last part, so no address matches.
-var hostRule = regexp.MustCompile(`^(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?(:[0-9]{1,5})?$`)
+// hostDecoder reads hosts.
+type hostDecoder struct{ *decoder }
+
+// host reads a name, or a mapping.
+func (d hostDecoder) host(at path, n *yaml.Node, h *IsolationHost) {
+	if n.Kind == yaml.ScalarNode {
+		d.Text(&h.Name)(at, n)
+		return
+	}
+	d.Fields(at, n, []key{{"name", d.Text(&h.Name)}, {"header", d.secrets(&h.Header)}})
+}
 
 // reservedMount matches paths that the sandbox of an upstream needs for other files.
 var reservedMount = regexp.MustCompile(`^/((proc|sys|dev|etc|bin|sbin|lib|lib32|lib64|libx32|node_modules|servers|workspace|opt/packages|opt/interpreter|opt/sallyport|usr/(bin|lib|lib32|lib64|libx32|share))(/.*)?|usr|opt|tmp|home|run|run/sallyport|)$`)
@@ -113,7 +128,7 @@ func (u Upstream) isolationProblems(at path) (all []problem) {
 	if i == nil {
 		return nil
 	}
-	all = slices.Concat(i.Limits.problems(at.To("limits")), hostProblems(at.To("hosts"), i.Hosts), hostProblems(at.To("private_hosts"), i.PrivateHosts),
+	all = slices.Concat(i.Limits.problems(at.To("limits")), i.hostProblems(at),
 		oneOfProblem(at.To("home"), i.Home, []string{HomeMemory, HomeKeep}))
 	for n, mount := range i.Mounts {
 		all = append(all, mount.problems(at.To("mounts").Item(n), i.Mounts[:n])...)
@@ -124,13 +139,18 @@ func (u Upstream) isolationProblems(at path) (all []problem) {
 	return all
 }
 
+// PutsHeaders reports whether requests of the process get header fields from the gateway.
+func (i Isolation) PutsHeaders() bool {
+	return slices.ContainsFunc(slices.Concat(i.Hosts, i.PrivateHosts), func(h IsolationHost) bool { return len(h.Header) > 0 })
+}
+
 // Mountable reports whether a path can be a mount of an isolated upstream.
 func Mountable(path string) bool {
 	return len(IsolationMount{Path: path, Mode: MountReadOnly}.problems(nil, nil)) == 0
 }
 
 // Host reports whether a text can be a host of an isolated upstream.
-func Host(text string) bool { return hostProblem(text) == "" }
+func Host(text string) bool { return hostrule.Host(text) == "" }
 
 func registryProblem(text string) bool { return len(urlProblems(nil, text)) > 0 }
 
@@ -157,29 +177,44 @@ func (l IsolationLimits) problems(at path) []problem {
 	)
 }
 
-func hostProblems(at path, hosts []string) (all []problem) {
-	for i, host := range hosts {
-		if message := hostProblem(host); message != "" {
-			all = append(all, problem{at: at.Item(i), message: message})
-		}
+// MarshalText returns the name.
+func (h IsolationHost) MarshalText() ([]byte, error) { return []byte(h.Name), nil }
+
+// HostNames returns the names of hosts.
+func HostNames(hosts []IsolationHost) (names []string) {
+	for _, host := range hosts {
+		names = append(names, host.Name)
+	}
+	return names
+}
+
+func (i Isolation) hostProblems(at path) (all []problem) {
+	names := HostNames(slices.Concat(i.Hosts, i.PrivateHosts))
+	for n, host := range i.Hosts {
+		all = append(all, host.problems(at.To("hosts").Item(n), names)...)
+	}
+	for n, host := range i.PrivateHosts {
+		all = append(all, host.problems(at.To("private_hosts").Item(n), names)...)
 	}
 	return all
 }
 
-func hostProblem(host string) string {
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
-		name, port = host, "443"
+func (h IsolationHost) problems(at path, names []string) []problem {
+	message := hostrule.Host(h.Name)
+	switch {
+	case h.Name == "":
+		message = `a host needs a "name"`
+	case message == "" && len(h.Header) > 0:
+		message = hostrule.One(h.Name, names)
 	}
-	switch n, err := strconv.Atoi(port); {
-	case net.ParseIP(strings.Trim(name, "[]")) != nil:
-		return fmt.Sprintf("%.80q is an address; hosts are allowed by name", host)
-	case strings.Contains(host, "://"):
-		return fmt.Sprintf("%.80q is a URL; write the host alone, as in api.example.com", host)
-	case !hostRule.MatchString(host) || len(name) > 253:
-		return fmt.Sprintf(`%.80q is not a host: write small letters, as in api.example.com, api.example.com:8443 or *.example.com`, host)
-	case err != nil || n < 1 || n > 65535:
-		return fmt.Sprintf("%.80q has no port from 1 to 65535", host)
+	if message != "" {
+		return []problem{{at: at.To("name"), fallback: at, message: message}}
 	}
-	return ""
+	all := headerProblems(at.To("header"), h.Header)
+	for _, name := range sortedKeys(h.Header) {
+		if message := hostrule.Field(name, h.Header[name]); message != "" {
+			all = append(all, problem{at: at.To("header").To(name), message: message})
+		}
+	}
+	return all
 }

@@ -20,6 +20,10 @@ const smallest = `upstreams:
     isolate:
       mounts:
         - path: /folder
+      hosts:
+        - name: api.example.com
+      private_hosts:
+        - name: db.example.com
       limits: {}
 sandbox:
   pool: {}
@@ -277,6 +281,8 @@ func kindWords(one *setting) string {
 		return "mappings by name"
 	case one.named:
 		return "mapping to " + one.kind
+	case one.list && one.text:
+		return "list of texts or mappings"
 	case one.list:
 		return "list of mappings"
 	case one.keys != nil && words != "":

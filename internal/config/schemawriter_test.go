@@ -127,8 +127,10 @@ func (w *schemaWriter) value(f settingFacts, owner string, one *setting) object 
 	switch {
 	case one.named:
 		return namedSchema(one.key, inside)
+	case one.list && one.text:
+		return listSchema(object{"anyOf": []any{inside, object{"type": "string"}}})
 	case one.list:
-		return object{"type": "array", "items": inside}
+		return listSchema(inside)
 	case len(one.words) > 0:
 		return object{"anyOf": []any{inside, wordsSchema(one.words)}}
 	}
@@ -164,7 +166,7 @@ func patterns(key string) object {
 		return object{"not": object{"pattern": commandLine.String()}}
 	case "env":
 		return object{"propertyNames": object{"pattern": "^[^=]+$"}}
-	case "headers":
+	case "header", "headers":
 		return object{"propertyNames": object{"pattern": headerName.String()}}
 	}
 	return nil

@@ -37,8 +37,13 @@ func secretsIn(references Secrets) (secrets []string) {
 }
 
 // secrets returns the secrets in an upstream's entry.
-func (u Upstream) secrets() []string {
-	return slices.Concat(redact.Values(u.Env), redact.Values(u.Headers), redact.Args(u.Args), redact.OfURL(u.URL), redact.Values(u.Query), redact.OfURL(u.OpenAPI), []string{string(u.Auth.ClientSecret), string(u.Basic.Password)})
+func (u Upstream) secrets() (all []string) {
+	if u.Isolate != nil {
+		for _, host := range slices.Concat(u.Isolate.Hosts, u.Isolate.PrivateHosts) {
+			all = append(all, redact.Values(host.Header)...)
+		}
+	}
+	return slices.Concat(all, redact.Values(u.Env), redact.Values(u.Headers), redact.Args(u.Args), redact.OfURL(u.URL), redact.Values(u.Query), redact.OfURL(u.OpenAPI), []string{string(u.Auth.ClientSecret), string(u.Basic.Password)})
 }
 
 // ownSecrets returns the secrets that belong to no upstream.

@@ -19,9 +19,9 @@ type setting struct {
 	// owner and field are the struct and the field that hold the value; owner is "" for a local variable, field its name.
 	owner, field string
 	doc          string
-	// keys are those of a mapping; named: it is a mapping of such mappings, by name; list: a list of them.
-	keys        []setting
-	named, list bool
+	// keys are those of a mapping; named: it is a mapping of such mappings, by name; list: a list of them; text: or a text.
+	keys              []setting
+	named, list, text bool
 }
 
 // A source is the code of the decoder and of the types that it fills.
@@ -160,6 +160,8 @@ func (s *source) body(body ast.Node, vars types) (found setting, ok bool) {
 				one.words = all[0].words
 			} else if all[0].kind == kinds["Bool"] {
 				one.words = []string{"true", "false"}
+			} else if all[0].kind == kinds["Text"] {
+				one.text = true
 			}
 			return one, true
 		}

@@ -104,7 +104,7 @@ func (e *effective) mapping(n *yaml.Node, schema schemaNode, at path) *yaml.Node
 func holdsSecrets(at path) bool {
 	last := len(at) - 1
 	return last > 0 && (slices.Contains([]string{"client_secret", "password", "token"}, at[last]) ||
-		slices.Contains([]string{"headers", "tokens", "secrets"}, at[last-1]))
+		slices.Contains([]string{"header", "headers", "tokens", "secrets"}, at[last-1]))
 }
 
 const hiddenText = "[secret]"

@@ -55,11 +55,13 @@ type EntryAuth struct {
 
 // EntryIsolation is a [config.Isolation] in the form of the file. The zero value is written as true.
 type EntryIsolation struct {
-	Mounts   []EntryMount      `yaml:"mounts,omitempty"`
-	Hosts    []string          `yaml:"hosts,omitempty,flow"`
-	Home     string            `yaml:"home,omitempty"`
-	Registry string            `yaml:"registry,omitempty"`
-	Limits   map[string]string `yaml:"limits,omitempty,flow"`
+	Mounts []EntryMount `yaml:"mounts,omitempty"`
+	Hosts  []EntryHost  `yaml:"hosts,omitempty,flow"`
+	// PrivateHosts are such hosts with an address of a private network.
+	PrivateHosts []EntryHost       `yaml:"private_hosts,omitempty,flow"`
+	Home         string            `yaml:"home,omitempty"`
+	Registry     string            `yaml:"registry,omitempty"`
+	Limits       map[string]string `yaml:"limits,omitempty,flow"`
 	// off: the file has false.
 	off bool
 }
@@ -75,7 +77,7 @@ func (i EntryIsolation) MarshalYAML() (any, error) {
 	if i.off {
 		return false, nil
 	}
-	if len(i.Mounts)+len(i.Hosts)+len(i.Limits) == 0 && i.Home == "" && i.Registry == "" {
+	if len(i.Mounts)+len(i.Hosts)+len(i.PrivateHosts)+len(i.Limits) == 0 && i.Home == "" && i.Registry == "" {
 		return true, nil
 	}
 	type plain EntryIsolation
@@ -92,6 +94,40 @@ func (i *EntryIsolation) UnmarshalYAML(n *yaml.Node) error {
 	}
 	type plain EntryIsolation
 	return n.Decode((*plain)(i))
+}
+
+// EntryHost is a [config.IsolationHost] in the form of the file: a text if it has no header.
+type EntryHost struct {
+	Name   string `yaml:"name"`
+	Header Values `yaml:"header,omitempty"`
+}
+
+// MarshalYAML returns the name, or the mapping.
+func (h EntryHost) MarshalYAML() (any, error) {
+	if len(h.Header) == 0 {
+		return h.Name, nil
+	}
+	type plain EntryHost
+	return plain(h), nil
+}
+
+// UnmarshalYAML reads a name or a mapping.
+func (h *EntryHost) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		return n.Decode(&h.Name)
+	}
+	type plain EntryHost
+	return n.Decode((*plain)(h))
+}
+
+// HostNames returns the names of the hosts, none for nil.
+func (i *EntryIsolation) HostNames() (names []string) {
+	if i != nil {
+		for _, host := range i.Hosts {
+			names = append(names, host.Name)
+		}
+	}
+	return names
 }
 
 // Same reports whether two entries reach the same server in the same way,
@@ -329,7 +365,13 @@ func (f *File) Save() error {
 func (e Entry) Texts() []string {
 	all := []string{e.Description, e.Command, e.Dir, e.URL, e.Socket, e.OpenAPI}
 	all = append(all, e.Args...)
-	for _, values := range []Values{e.Env, e.Headers, e.Query} {
+	values := []Values{e.Env, e.Headers, e.Query}
+	if e.Isolate != nil {
+		for _, host := range slices.Concat(e.Isolate.Hosts, e.Isolate.PrivateHosts) {
+			values = append(values, host.Header)
+		}
+	}
+	for _, values := range values {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			all = append(all, values[name])
 		}

@@ -3,6 +3,7 @@ package settingsfile
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,8 @@ import (
 func everything() []Entry {
 	return []Entry{
 		{Name: "a", Description: "tools: \"all\" # of them", Command: "${BIN:-x}", Args: []string{"-y", "yes", "1", "", "two\nlines", "- a", "$${X}", "é\u2028"},
-			Env: Values{"A": "no", "B_C": "0x1F", "D": "~", "E": "2026-11-21"}, Dir: "/x y", Include: []string{"get_*"}, Exclude: []string{`rm\*`}, Timeout: "1m30s", Disabled: true},
+			Env: Values{"A": "no", "B_C": "0x1F", "D": "~", "E": "2026-11-21"}, Dir: "/x y",
+			Isolate: &EntryIsolation{Hosts: []EntryHost{{Name: "api.test"}, {Name: "yes.test:8443", Header: Values{"Authorization": "Bearer ${EDGE}"}}}, PrivateHosts: []EntryHost{{Name: "in.test"}}}, Include: []string{"get_*"}, Exclude: []string{`rm\*`}, Timeout: "1m30s", Disabled: true},
 		{Name: "B-2", URL: "https://${HOST}/mcp", Headers: Values{"X-Token": "${TOKEN}", "X": "${file:secret}${keyring:x}"}, Socket: "/run/x.sock", Transport: "sse",
 			Auth: &EntryAuth{Type: "oauth", ClientID: "id", ClientSecret: "${S}", Scopes: []string{"a:b", "*"}, RedirectPort: 8123}},
 	}
@@ -41,8 +43,11 @@ func TestEditFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(everything(), entries); diff != "" {
+	if diff := cmp.Diff(everything(), entries, cmp.AllowUnexported(EntryIsolation{})); diff != "" {
 		t.Errorf("-want +got:\n%s\nin\n%s", diff, f.Data)
+	}
+	if !slices.Contains(entries[0].Texts(), "Bearer ${EDGE}") {
+		t.Error("the texts lack the header of a host")
 	}
 	before := string(f.Data)
 	for _, bad := range []Entry{{Name: "a", Command: "x"}, {Name: "B_2", Command: "x"}, {Name: "c"}, {Name: "ü", Command: "x"}, {Name: "c", Command: "x", Args: []string{"${"}},

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"sallyport/sandbox/egress/edge"
 )
 
 // Gateway is the address of the stack in a sandbox, which is also its name server.
@@ -23,7 +25,9 @@ type Options struct {
 	OnRefused func(Refusal)
 	// Connections is how many may be open at once; 0 is 256.
 	Connections int
-	Logger      *slog.Logger
+	// Authority has the certificates of the hosts of rules with a header.
+	Authority *edge.Authority
+	Logger    *slog.Logger
 }
 
 // maxRefusals bounds the refusals that are reported.
@@ -43,7 +47,8 @@ type Network struct {
 
 	mu     sync.Mutex
 	seen   map[Refusal]bool
-	end    func() // ends the stack; nil before Serve
+	edges  map[string]*edge.Edge // by NAME:PORT; nil before Serve
+	end    func()                // ends the stack; nil before Serve
 	closed bool
 }
 
@@ -85,6 +90,9 @@ func (n *Network) Close() {
 	end := n.end
 	n.end, n.closed = nil, true
 	n.mu.Unlock()
+	for _, e := range n.edges {
+		e.Close()
+	}
 	if end != nil {
 		end()
 	}

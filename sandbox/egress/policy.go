@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sallyport/sandbox/egress/edge"
 )
 
 // Rule allows one host on one port.
@@ -24,6 +26,8 @@ type Rule struct {
 	Port uint16
 	// Private allows addresses of private networks and of this machine.
 	Private bool
+	// Header has the fields that each request to it gets, in place of those that it has. The host is for HTTPS only then.
+	Header map[string]string
 }
 
 // ParseRule parses a host of the settings: a name and a port, which is 443 by default.
@@ -58,7 +62,12 @@ type Refusal struct {
 	Private bool
 }
 
-// Reasons of refusals.
+// Untrusted reports whether a program seems not to trust the certificate authority of its sandbox.
+func (r Refusal) Untrusted() bool {
+	return r.Reason == edge.ReasonSilent || strings.HasPrefix(r.Reason, edge.ReasonUntrusted)
+}
+
+// Reasons of refusals, besides those of package edge.
 const (
 	ReasonName      = "the host is not allowed"
 	ReasonPort      = "the port is not allowed"
@@ -85,10 +94,10 @@ func (p policy) names(name string) bool {
 	return slices.ContainsFunc(p, func(r Rule) bool { return r.matches(name) })
 }
 
-// find returns the rule for a name and a port. One for private addresses has precedence.
+// find returns the rule for a name and a port. One with a header has precedence, then one for private addresses.
 func (p policy) find(name string, port uint16) (found Rule, ok bool) {
 	for _, r := range p {
-		if r.matches(name) && r.Port == port && (!ok || r.Private) {
+		if r.matches(name) && r.Port == port && (!ok || len(r.Header) > 0 || r.Private && len(found.Header) == 0) {
 			found, ok = r, true
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -30,9 +29,8 @@ const (
 	// mtu of the device on both sides. Packets do not leave this machine, and large ones cost less.
 	mtu = 65000
 	// maxPending bounds the connections that are being made.
-	maxPending  = 64
-	dnsPort     = 53
-	dialTimeout = 10 * time.Second
+	maxPending = 64
+	dnsPort    = 53
 )
 
 // guest is the sandbox's own address, in the same network as the gateway's.
@@ -43,6 +41,9 @@ const prefixLength = 30
 
 // Serve connects the network to a TAP device, which it closes with the network.
 func (n *Network) Serve(device *os.File) error {
+	if err := n.openEdges(); err != nil {
+		return errors.Join(err, device.Close())
+	}
 	s := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, arp.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
@@ -133,7 +134,7 @@ func (n *Network) answerNames(conn *gonet.UDPConn) {
 func (n *Network) accept(r *tcp.ForwarderRequest) {
 	id := r.ID()
 	at, port := addrOf(id.LocalAddress), id.LocalPort
-	host, release, conn, refusal := n.open(at, port)
+	host, release, rule, refusal := n.admit(at, port)
 	if refusal != nil {
 		n.refuse(*refusal)
 		r.Complete(true)
@@ -141,49 +142,55 @@ func (n *Network) accept(r *tcp.ForwarderRequest) {
 	}
 	defer release()
 	if !n.begin() {
-		_ = conn.Close()
 		r.Complete(true)
 		return
 	}
 	defer n.work.Done()
-	var queue waiter.Queue
-	endpoint, err := r.CreateEndpoint(&queue)
-	r.Complete(err != nil)
-	if err != nil {
-		_ = conn.Close()
+	if at := n.edges[place(host, port)]; at != nil {
+		if client, ok := endpoint(r); ok {
+			at.Serve(client)
+		}
 		return
 	}
-	n.relay(gonet.NewTCPConn(&queue, endpoint), conn, host, port)
+	conn, err := n.dial(n.ctx, rule, host)
+	if err != nil {
+		r.Complete(true)
+		return
+	}
+	if client, ok := endpoint(r); ok {
+		n.relay(client, conn, host, port)
+	} else {
+		_ = conn.Close()
+	}
 }
 
-// open connects to the host of a synthetic address. release must be called at the end of the connection.
-func (n *Network) open(at netip.Addr, port uint16) (name string, release func(), conn net.Conn, refusal *Refusal) {
+// endpoint completes the connection of the sandbox.
+func endpoint(r *tcp.ForwarderRequest) (net.Conn, bool) {
+	var queue waiter.Queue
+	made, err := r.CreateEndpoint(&queue)
+	r.Complete(err != nil)
+	if err != nil {
+		return nil, false
+	}
+	return gonet.NewTCPConn(&queue, made), true
+}
+
+// admit returns the rule for a synthetic address. release must be called at the end of the connection.
+func (n *Network) admit(at netip.Addr, port uint16) (name string, release func(), rule Rule, refusal *Refusal) {
 	name, known := n.names.name(at)
 	if !known {
-		return "", nil, nil, &Refusal{Host: at.String(), Port: port, Reason: ReasonAddress}
+		return "", nil, rule, &Refusal{Host: at.String(), Port: port, Reason: ReasonAddress}
 	}
 	rule, ok := n.allowed.find(name, port)
-	allow := name + ":" + strconv.Itoa(int(port))
 	if !ok {
-		return "", nil, nil, &Refusal{Host: name, Port: port, Reason: ReasonPort, Allow: allow}
+		return "", nil, rule, &Refusal{Host: name, Port: port, Reason: ReasonPort, Allow: place(name, port)}
 	}
 	select {
 	case n.slots <- struct{}{}:
 	default:
-		return "", nil, nil, &Refusal{Host: name, Port: port, Reason: ReasonTooMany}
+		return "", nil, rule, &Refusal{Host: name, Port: port, Reason: ReasonTooMany}
 	}
-	ctx, cancel := context.WithTimeout(n.ctx, dialTimeout)
-	defer cancel()
-	conn, err := rule.dial(ctx, name, n.opts.Lookup)
-	if err != nil {
-		<-n.slots
-		refusal := &Refusal{Host: name, Port: port, Reason: err.Error()}
-		if refusal.Reason == ReasonPrivate {
-			refusal.Allow, refusal.Private = allow, true
-		}
-		return "", nil, nil, refusal
-	}
-	return name, func() { <-n.slots }, conn, nil
+	return name, func() { <-n.slots }, rule, nil
 }
 
 // relay passes data on in both directions, until both sides have ended. The first message of the sandbox must name the host.

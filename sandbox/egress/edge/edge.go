@@ -8,8 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -77,7 +76,7 @@ func (a *Authority) New(opts Options) (*Edge, error) {
 		e.authority += ":" + strconv.Itoa(int(opts.Port))
 	}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	quiet := log.New(io.Discard, "", 0) // what fails is reported as a refusal, or to the sandbox
+	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // what fails is reported as a refusal, or to the sandbox
 	e.tls = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{*leaf}, GetConfigForClient: e.greet}
 	e.transport = &http.Transport{
 		DialContext:         e.dial,

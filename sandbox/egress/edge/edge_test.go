@@ -83,6 +83,13 @@ func socket(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(c, rw)
 }
 
+// got returns what the host has received.
+func (h *host) got() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.seen)
+}
+
 // fixture is an edge before a host.
 type fixture struct {
 	authority *edge.Authority
@@ -136,11 +143,14 @@ func to(h *host) func(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-func (f *fixture) refused(reason string) bool {
+// all returns the reasons of refusals.
+func (f *fixture) all() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Contains(f.reasons, reason)
+	return slices.Clone(f.reasons)
 }
+
+func (f *fixture) refused(reason string) bool { return slices.Contains(f.all(), reason) }
 
 // config trusts the authority of the sandbox only.
 func (f *fixture) config(protocols ...string) *tls.Config {
@@ -175,7 +185,13 @@ func (f *fixture) raw(t *testing.T, text string) string {
 	return string(got)
 }
 
-func do(t *testing.T, client *http.Client, request *http.Request) (*http.Response, string) {
+// reply is an answer that was read.
+type reply struct {
+	status, major int
+	echo, body    string
+}
+
+func do(t *testing.T, client *http.Client, request *http.Request) reply {
 	t.Helper()
 	answer, err := client.Do(request)
 	if err != nil {
@@ -186,7 +202,7 @@ func do(t *testing.T, client *http.Client, request *http.Request) (*http.Respons
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer, string(body)
+	return reply{answer.StatusCode, answer.ProtoMajor, answer.Header.Get("X-Echo"), string(body)}
 }
 
 func get(t *testing.T, path string) *http.Request {
@@ -208,21 +224,21 @@ func TestRequests(t *testing.T) {
 		r := get(t, "/a%2Fb?x=1;y&z=%zz")
 		r.Header["AUTHORIZATION"], r.Header["authorization"] = []string{"mine"}, []string{"other", "again"}
 		r.Header["X-Other"] = []string{"kept"}
-		answer, body := do(t, client, r)
-		if want := "HTTP/2.0 [Bearer " + token + "] kept"; body != want || (answer.ProtoMajor == 2) != h2 {
-			t.Errorf("HTTP/2 %v: %q, want %q", h2, body, want)
+		got := do(t, client, r)
+		if want := "HTTP/2.0 [Bearer " + token + "] kept"; got.body != want || (got.major == 2) != h2 {
+			t.Errorf("HTTP/2 %v: %+v, want %q", h2, got, want)
 		}
-		if want := "api.test /a%2Fb?x=1;y&z=%zz Bearer " + token; h.seen[len(h.seen)-1] != want {
-			t.Errorf("HTTP/2 %v: %q, want %q", h2, h.seen[len(h.seen)-1], want)
+		if want := "api.test /a%2Fb?x=1;y&z=%zz Bearer " + token; !slices.Contains(h.got(), want) {
+			t.Errorf("HTTP/2 %v: %q, want %q", h2, h.got(), want)
 		}
-		if answer, _ := do(t, client, get(t, "/echo")); answer.Header.Get("X-Echo") != "[secret]" {
-			t.Errorf("an echo in the header: %q", answer.Header.Get("X-Echo"))
+		if got := do(t, client, get(t, "/echo")); got.echo != "[secret]" {
+			t.Errorf("an echo in the header: %q", got.echo)
 		}
 		large := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 		r = get(t, "/copy")
 		r.Method, r.Body = http.MethodPut, io.NopCloser(bytes.NewReader(large))
-		if _, body := do(t, client, r); body != string(large) {
-			t.Errorf("HTTP/2 %v: %d of %d bytes came back", h2, len(body), len(large))
+		if got := do(t, client, r); got.body != string(large) {
+			t.Errorf("HTTP/2 %v: %d of %d bytes came back", h2, len(got.body), len(large))
 		}
 	}
 	answer, err := f.client(t, false).Do(get(t, "/events"))
@@ -238,8 +254,8 @@ func TestRequests(t *testing.T) {
 	}
 	close(h.events)
 	_ = answer.Body.Close()
-	if len(f.reasons) > 0 {
-		t.Error(f.reasons)
+	if reasons := f.all(); len(reasons) > 0 {
+		t.Error(reasons)
 	}
 }
 
@@ -295,14 +311,14 @@ func TestGames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := f.raw(t, test.text)
 			if !strings.Contains(got, test.want) || test.reason != "" && !f.refused(test.reason) {
-				t.Errorf("%q, want %s; %v", got, test.want, f.reasons)
+				t.Errorf("%q, want %s; %v", got, test.want, f.all())
 			}
 			if test.reason != "" && !strings.Contains(got, "sallyport: "+test.reason) {
 				t.Errorf("%q does not say %q", got, test.reason)
 			}
 		})
 	}
-	for _, seen := range h.seen {
+	for _, seen := range h.got() {
 		if !strings.HasPrefix(seen, "api.test / Bearer "+token) {
 			t.Errorf("the host got %q", seen)
 		}
@@ -373,14 +389,14 @@ func TestHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, test.dial)
-			answer, body := do(t, f.client(t, true), get(t, "/"))
-			if answer.StatusCode != http.StatusBadGateway || !strings.Contains(body, test.says) || test.reason != "" && !f.refused(test.reason) || test.reason == "" && len(f.reasons) > 0 {
-				t.Errorf("%s %q; %v", answer.Status, body, f.reasons)
+			got := do(t, f.client(t, true), get(t, "/"))
+			if got.status != http.StatusBadGateway || !strings.Contains(got.body, test.says) || test.reason != "" && !f.refused(test.reason) || test.reason == "" && len(f.all()) > 0 {
+				t.Errorf("%+v; %v", got, f.all())
 			}
 		})
 	}
-	if len(wrong.seen) > 0 {
-		t.Errorf("a host with another certificate got %q", wrong.seen)
+	if got := wrong.got(); len(got) > 0 {
+		t.Errorf("a host with another certificate got %q", got)
 	}
 }
 

@@ -86,7 +86,7 @@ func describeEntry(e settingsfile.Entry) string {
 	if e.Isolate == nil {
 		return b.String() + "  isolated      NO: it runs with your rights, can read your files and use your network\n"
 	}
-	hosts := strings.Join(e.Isolate.Hosts, ", ")
+	hosts := strings.Join(e.Isolate.HostNames(), ", ")
 	if hosts == "" {
 		hosts = "none (--host HOST allows one)"
 	}
@@ -188,7 +188,7 @@ func (d *addition) report(r addResult) error {
 		r.Command = candidate.Command(e)
 	}
 	if e.Isolate != nil {
-		r.Isolated, r.Hosts = true, e.Isolate.Hosts
+		r.Isolated, r.Hosts = true, e.Isolate.HostNames()
 		for _, mount := range e.Isolate.Mounts {
 			r.Mounts = append(r.Mounts, mount.Path)
 		}

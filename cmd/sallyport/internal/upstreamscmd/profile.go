@@ -133,7 +133,7 @@ func blockOf(needs config.Isolation) string {
 type field struct{ key, value string }
 
 func fieldsOf(i config.Isolation) (all []field) {
-	for _, list := range []field{{"hosts", strings.Join(quoted(i.Hosts), ", ")}, {"private_hosts", strings.Join(quoted(i.PrivateHosts), ", ")}} {
+	for _, list := range []field{{"hosts", strings.Join(quoted(config.HostNames(i.Hosts)), ", ")}, {"private_hosts", strings.Join(quoted(config.HostNames(i.PrivateHosts)), ", ")}} {
 		if list.value != "" {
 			all = append(all, field{list.key, "[" + list.value + "]"})
 		}
@@ -175,10 +175,15 @@ func (a *app) writeProfile(name string, now, needs config.Isolation) error {
 			needs.Mounts = slices.Delete(needs.Mounts, i, i+1)
 		}
 	}
-	all := config.Isolation{
-		Hosts: union(now.Hosts, needs.Hosts), PrivateHosts: union(now.PrivateHosts, needs.PrivateHosts), Mounts: append(slices.Clone(now.Mounts), needs.Mounts...), Home: cmp.Or(needs.Home, now.Home),
+	hosts, err := union(now.Hosts, needs.Hosts)
+	private, wrong := union(now.PrivateHosts, needs.PrivateHosts)
+	if err := errors.Join(err, wrong); err != nil {
+		return err
 	}
-	err := a.changeSettings(name, func(f *settingsfile.File) error {
+	all := config.Isolation{
+		Hosts: hosts, PrivateHosts: private, Mounts: append(slices.Clone(now.Mounts), needs.Mounts...), Home: cmp.Or(needs.Home, now.Home),
+	}
+	err = a.changeSettings(name, func(f *settingsfile.File) error {
 		fields := fieldsOf(all)
 		for _, one := range fields {
 			value, err := yamledit.Inline(one.value)
@@ -200,8 +205,22 @@ func (a *app) writeProfile(name string, now, needs config.Isolation) error {
 	return a.Print("changed " + name + "\n" + blockOf(all))
 }
 
-func union(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
+// union returns the hosts of both, nil if those of now have all of them and a header, which is not written. What it would lose is an error.
+func union(now, more []config.IsolationHost) ([]config.IsolationHost, error) {
+	all := slices.Clone(now)
+	for _, host := range more {
+		if !slices.ContainsFunc(now, func(h config.IsolationHost) bool { return strings.TrimSuffix(h.Name, ":443") == host.Name }) {
+			all = append(all, host)
+		}
+	}
+	if slices.ContainsFunc(now, func(h config.IsolationHost) bool { return len(h.Header) > 0 }) {
+		if len(all) == len(now) {
+			return nil, nil
+		}
+		return nil, &tool.Error{
+			Kind: tool.Invalid, Message: "a host in the settings has a header, which profile cannot write again", Hint: "add by hand: " + strings.Join(quoted(config.HostNames(all[len(now):])), ", "),
+		}
+	}
+	slices.SortFunc(all, func(a, b config.IsolationHost) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
 }
