@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sallyport/gateway/history"
+	"sallyport/gateway/toolcall"
 )
 
 // defaultExecutions is the default limit of a list, maxExecutions the maximum.
@@ -57,9 +58,39 @@ func (a *api) executions(r *http.Request) (ExecutionList, error) {
 	return list, err
 }
 
+// ExecutionRecord is the record of an execution: the program and its outcome.
+type ExecutionRecord struct {
+	history.Record
+	DurationMS float64 `json:"duration_ms"`
+	// Duration is in nanoseconds.
+	//
+	// Deprecated: use duration_ms.
+	Duration time.Duration `json:"duration"`
+	// Calls are the first 1,000 tool calls, in order of their start; made is the number of all.
+	Calls []RecordedCall `json:"calls,omitempty"`
+}
+
+// RecordedCall is a tool call of an execution on record.
+type RecordedCall struct {
+	toolcall.RecordedCall
+	DurationMS float64 `json:"duration_ms"`
+	// Duration is in nanoseconds.
+	//
+	// Deprecated: use duration_ms.
+	Duration time.Duration `json:"duration"`
+}
+
+// milliseconds returns a duration in milliseconds, to the microsecond.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
 // execution returns the record.
-func (a *api) execution(r *http.Request) (history.Record, error) {
-	return a.service.Record(r.Context(), r.PathValue("id"))
+func (a *api) execution(r *http.Request) (ExecutionRecord, error) {
+	record, err := a.service.Record(r.Context(), r.PathValue("id"))
+	detail := ExecutionRecord{Record: record, DurationMS: milliseconds(record.Duration), Duration: record.Duration}
+	for _, c := range record.Calls {
+		detail.Calls = append(detail.Calls, RecordedCall{RecordedCall: c, DurationMS: milliseconds(c.Duration), Duration: c.Duration})
+	}
+	return detail, err
 }
 
 // defaultCalls is the default limit of calls of a journal, maxCalls the maximum.

@@ -147,7 +147,7 @@ func TestLists(t *testing.T) {
 		{"ada", "GET", "/skills/sum?version=3", "", 200, `"version":3`},
 		{"ada", "GET", "/skills/none", "", 404, "there is no skill"},
 		{"ada", "GET", "/savings", "", 200, `"executions":168`},
-		{"ada", "GET", "/savings?days=1", "", 200, `"step_seconds":3600`},
+		{"ada", "GET", "/savings?days=1", "", 200, `"step_ms":3600000,"step_seconds":3600`},
 		{"ada", "GET", "/savings?days=2", "", 200, `"saved_tokens":800`},
 		{"ada", "GET", "/savings?days=31", "", 400, "days must be one number, 1 to 30"},
 		{"op", "GET", "/audit?cursor=41&tool=crm.*&limit=5&principal=p&since=2026-01-01T00:00:00Z", "", 200, `"events":[{"kind":"call","principal":"p","seq":42,"time":"2026-01-01T00:00:00Z","tool":"crm.*"}]`},

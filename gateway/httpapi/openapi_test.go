@@ -365,3 +365,29 @@ func openWebUI(t *testing.T, data []byte) (functions []object) {
 	}
 	return functions
 }
+
+// TestPropertyNames: names are in snake_case and durations in milliseconds, but for older names, which are marked, and for types of MCP
+// and of another server, which have their names.
+func TestPropertyNames(t *testing.T) {
+	t.Parallel()
+	s := newSchemas(t)
+	for _, r := range (&api{}).routes() {
+		s.operation(r, object{})
+	}
+	foreign := []string{"Annotations", "Content", "Resource", "ToolInfo", "ToolResult", "Executed", "Metrics"}
+	good, unit := regexp.MustCompile(`^[a-z0-9]+(_[a-z0-9]+)*$`), regexp.MustCompile(`duration|second|_us$|_ns$|_s$`)
+	checked := 0
+	for part, schema := range s.parts {
+		properties, _ := schema["properties"].(object)
+		for name, property := range properties {
+			checked++
+			old := property.(object)["deprecated"] == true
+			if !slices.Contains(foreign, part) && !old && (!good.MatchString(name) || unit.MatchString(name) && !strings.HasSuffix(name, "_ms")) {
+				t.Errorf("%s.%s: write snake_case, and durations as NAME_ms", part, name)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d properties", checked)
+	}
+}

@@ -31,6 +31,12 @@ type SavingsReport struct {
 	history.Savings
 	// Saved is the total number of tokens that stayed out of models' contexts.
 	Saved int64 `json:"saved_tokens"`
+	// StepMS is the length of each step.
+	StepMS int64 `json:"step_ms"`
+	// StepSeconds is the length in seconds.
+	//
+	// Deprecated: use step_ms.
+	StepSeconds int64 `json:"step_seconds"`
 }
 
 func (a *api) savings(r *http.Request) (SavingsReport, error) {
@@ -40,7 +46,7 @@ func (a *api) savings(r *http.Request) (SavingsReport, error) {
 		step = time.Hour
 	}
 	s, err := a.service.Savings(r.Context(), time.Now().Add(-time.Duration(days)*24*time.Hour), step)
-	return SavingsReport{Savings: s, Saved: s.Total.SavedTokens()}, err
+	return SavingsReport{Savings: s, Saved: s.Total.SavedTokens(), StepMS: s.StepSeconds * 1000, StepSeconds: s.StepSeconds}, err
 }
 
 // budgetRoute returns the handler of GET /budgets.
@@ -65,7 +71,14 @@ type AuditEvents struct {
 }
 
 // AuditEvent is one record of the audit log. Fields that do not apply are omitted.
-type AuditEvent struct{ audit.Event }
+type AuditEvent struct {
+	audit.Event
+	DurationMS float64 `json:"duration_ms,omitempty"`
+	// Micros is the duration in microseconds.
+	//
+	// Deprecated: use duration_ms.
+	Micros int64 `json:"duration_us,omitempty"`
+}
 
 func (a *api) audit(r *http.Request) (AuditEvents, error) {
 	query := queryOf(r)
@@ -86,7 +99,7 @@ func (a *api) audit(r *http.Request) (AuditEvents, error) {
 	}
 	list := AuditEvents{Events: make([]AuditEvent, len(page.Events)), Damaged: page.Damaged, Unchained: page.Unchained, Head: page.Head}
 	for i, e := range page.Events {
-		list.Events[i] = AuditEvent{e}
+		list.Events[i] = AuditEvent{Event: e, DurationMS: float64(e.Micros) / 1000, Micros: e.Micros}
 	}
 	if page.Next > 0 {
 		list.Next = strconv.FormatUint(page.Next, 10)

@@ -126,8 +126,13 @@ func (s *schemas) part(t reflect.Type, input bool) string {
 // property is the schema of a field, with its description and its bounds.
 func (s *schemas) property(f member, input bool) object {
 	schema := s.of(f.Type, input)
-	if f.says != "" {
-		schema["description"] = f.says
+	says, instead, old := strings.Cut(f.says, " Deprecated: ")
+	if old {
+		schema["deprecated"] = true
+		says += " Deprecated: " + instead
+	}
+	if says != "" {
+		schema["description"] = says
 	}
 	if f.Type == reflect.TypeFor[time.Duration]() && !strings.Contains(f.says, "nanoseconds") {
 		schema["description"] = strings.TrimSpace(f.says + " In nanoseconds.")
@@ -156,12 +161,16 @@ type member struct {
 
 // fields are those of a struct and of the structs that it embeds.
 func (s *schemas) fields(t reflect.Type) (all []member) {
-	names := map[string]string{}
+	names, own := map[string]string{}, map[string]bool{}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		own[name] = true
+	}
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "":
-			all = append(all, s.fields(f.Type)...)
+			all = append(all, slices.DeleteFunc(s.fields(f.Type), func(m member) bool { return own[m.name] })...)
 			continue
 		case name == "-" || !f.IsExported():
 			continue
