@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/jsontext"
 	"sallyport/internal/redact"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/suggest"
@@ -143,7 +144,7 @@ func (s faults) callError(ctx, limited context.Context, name string, waited time
 			Message: fmt.Sprintf("%s gave no answer within %s", id, seconds(waited)),
 			Hint:    "it may still have taken effect", Retryable: again}
 	}
-	if _, deep := errors.AsType[*depthError](err); deep || isMalformed(err) {
+	if _, deep := errors.AsType[*jsontext.DepthError](err); deep || isMalformed(err) {
 		return s.badAnswerError(name, err)
 	}
 	if isTooLarge(err) {

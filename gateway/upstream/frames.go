@@ -285,7 +285,7 @@ func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 	for _, frame := range frames {
 		msg := parseEnvelope(frame)
 		if deep && bytes.Contains(frame, []byte(jsontext.Pruned)) {
-			msg = withoutPruned(msg)
+			msg = jsontext.WithoutPruned(msg)
 		}
 		switch resp, ok := msg.(*jsonrpc.Response); {
 		case msg == nil, ok && isMalformed(resp.Error):
@@ -303,12 +303,12 @@ func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 
 // parseMessage parses a JSON-RPC message; it returns nil for anything else. It replaces
 // jsonrpc.DecodeMessage, which allocates 32 KiB each time. A response that is nested
-// too deep has the error [depthError].
+// too deep has the error [jsontext.DepthError].
 func parseMessage(data []byte) jsonrpc.Message {
 	data, deep := jsontext.Prune(data)
 	msg := parseEnvelope(data)
 	if deep {
-		return withoutPruned(msg)
+		return jsontext.WithoutPruned(msg)
 	}
 	return msg
 }

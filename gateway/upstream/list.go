@@ -69,8 +69,8 @@ func list[T any](ctx context.Context, l *link, f family[T]) ([]T, error) {
 	var cursor *string
 	for range maxPages {
 		raw, err := l.page(ctx, f.method, cursor)
-		if deep, ok := errors.AsType[*depthError](err); ok {
-			raw, err = deep.rest, nil // pruned entries are skipped
+		if deep, ok := errors.AsType[*jsontext.DepthError](err); ok {
+			raw, err = deep.Rest, nil // pruned entries are skipped
 		}
 		if e := rpcError(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
 			return g.found, nil // declared, but not implemented
@@ -150,7 +150,7 @@ func (g *pageCollector[T]) add(definition json.RawMessage) {
 	}
 	entry, name, err := g.parse(definition)
 	if bytes.Contains(definition, []byte(jsontext.Pruned)) {
-		err = &depthError{}
+		err = &jsontext.DepthError{}
 	}
 	switch key := "entry " + name; {
 	case err != nil:
