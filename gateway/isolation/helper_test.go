@@ -86,7 +86,7 @@ func parse(t testing.TB, text string) config.Upstream {
 // open returns a session with an upstream.
 func open(t testing.TB, launcher *isolation.Launcher, up config.Upstream) *upstream.Session {
 	t.Helper()
-	s := upstream.New(up, &upstream.Options{Logger: testutil.Logger(t), Isolate: launcher.Start, ConnectTimeout: 2 * time.Minute})
+	s := upstream.New(up, &upstream.Options{Logger: testutil.Logger(t), Isolate: launcher, ConnectTimeout: 2 * time.Minute})
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -99,7 +99,16 @@ const (
 	ownDir = "/opt/upstream"
 )
 
-// Start starts the process of an upstream in a sandbox. It implements upstream.Isolate.
+// Check reports whether the process of an upstream can start in a sandbox, after its packages have been installed.
+func (l *Launcher) Check(ctx context.Context, up config.Upstream) error {
+	run, err := resolve(up)
+	if err != nil {
+		return err
+	}
+	return l.prepare(ctx, up, run, &sandbox.Service{Mounts: map[string]string{}, ThirdParty: &sandbox.ThirdParty{Env: map[string]string{}}})
+}
+
+// Start starts the process of an upstream in a sandbox.
 func (l *Launcher) Start(ctx context.Context, up config.Upstream, streams process.Streams) (process.Program, error) {
 	server, err := l.start(ctx, up, streams)
 	if err != nil {
@@ -263,6 +272,12 @@ func (p *program) Close() error { return p.server.Close() }
 
 // Pid returns the process ID of the sandbox's kernel.
 func (p *program) Pid() int { return p.server.Sentry() }
+
+// Exit returns the exit status of the process.
+func (p *program) Exit() (status int, exited bool) {
+	status, exited, _ = p.server.Ended()
+	return status, exited
+}
 
 // Status says how the process ended, and which limit it exceeded.
 func (p *program) Status() string {

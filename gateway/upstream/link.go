@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/commandtools"
 	"sallyport/gateway/upstream/process"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -169,6 +170,8 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 	switch {
 	case d.settings.OpenAPI != "":
 		return d.dialOpenAPI(ctx)
+	case len(d.settings.Tools) > 0:
+		return d.dialTools(ctx)
 	case d.settings.Command != "" && d.settings.URL == "":
 		p, err := d.startProcess(ctx)
 		if err != nil {
@@ -182,16 +185,26 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 	return nil, &tool.Error{Kind: tool.Invalid, Message: "it needs either a command or a url"}
 }
 
+// dialTools returns the connection to tools that are programs, which are served in this process.
+func (d *dialer) dialTools(ctx context.Context) (*carrier, error) {
+	server, err := commandtools.Open(ctx, d.settings, d.opts.Isolate, d.opts.Version)
+	if err != nil {
+		return nil, err
+	}
+	conn := server.Connect()
+	return &carrier{conn: conn, stop: func() { _ = conn.Close() }}, nil
+}
+
 // startProcess starts the process of a stdio upstream. One that is to be isolated never runs without a sandbox.
 func (d *dialer) startProcess(ctx context.Context) (*process.Process, error) {
 	if d.settings.Isolate == nil {
 		return process.Start(ctx, process.Command{Command: d.settings.Command, Args: d.settings.Args, Dir: d.settings.Dir, Env: d.settings.Env})
 	}
 	if d.opts.Isolate == nil {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "its settings have isolate, and this process starts no sandboxes"}
+		return nil, commandtools.ErrNoSandboxes
 	}
 	return process.StartWith(ctx, func(ctx context.Context, streams process.Streams) (process.Program, error) {
-		return d.opts.Isolate(ctx, d.settings, streams)
+		return d.opts.Isolate.Start(ctx, d.settings, streams)
 	})
 }
 
@@ -223,7 +236,7 @@ func (d *dialer) implementation() *mcp.Implementation {
 }
 
 func (d *dialer) sessionOptions() *mcp.ClientSessionOptions {
-	if d.settings.OpenAPI != "" || d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
+	if d.settings.OpenAPI != "" || len(d.settings.Tools) > 0 || d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacy}
 	}
 	return nil

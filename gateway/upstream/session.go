@@ -34,6 +34,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"sallyport/gateway/upstream/budget"
+	"sallyport/gateway/upstream/commandtools"
 	"sallyport/gateway/upstream/process"
 	"sallyport/internal/config"
 	"sallyport/internal/redact"
@@ -51,8 +52,8 @@ type Settings = config.Upstream
 // the server refuses it.
 type Authorizer = auth.OAuthHandler
 
-// Isolate starts the process of an upstream in a sandbox, with streams that it closes in any case. The process outlives ctx.
-type Isolate func(ctx context.Context, settings Settings, streams process.Streams) (process.Program, error)
+// Isolate starts processes in sandboxes.
+type Isolate = commandtools.Isolate
 
 // Options configure a [Session]. The zero value is usable.
 type Options struct {

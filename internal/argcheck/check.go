@@ -17,19 +17,34 @@ import (
 
 // Check returns a *tool.Error that explains what is wrong with args, nil if they match the schema or cannot be checked.
 func (s *Schema) Check(args json.RawMessage) error {
+	_, err := s.examine(args)
+	return err
+}
+
+// CheckAll is Check that refuses arguments that cannot be checked, too.
+func (s *Schema) CheckAll(args json.RawMessage) error {
+	checked, err := s.examine(args)
+	if err == nil && !checked {
+		return &tool.Error{Kind: tool.Invalid, Message: "the arguments are too large or too deep to be checked"}
+	}
+	return err
+}
+
+// examine returns what Check returns, and whether args could be checked.
+func (s *Schema) examine(args json.RawMessage) (checked bool, err error) {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(args, &object) != nil || object == nil {
-		return &tool.Error{Kind: tool.Invalid, Message: "arguments must be one JSON object"}
+		return true, &tool.Error{Kind: tool.Invalid, Message: "arguments must be one JSON object"}
 	}
 	names := slices.Sorted(maps.Keys(object))
 	if err := s.checkNames(names); err != nil {
-		return err
+		return true, err
 	}
-	invalid := s.validate(args)
+	invalid, checked := s.validate(args)
 	if invalid == nil {
-		return nil
+		return checked, nil
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: "wrong arguments: " + describe(invalid, s.raw, args), Hint: s.hint(s.misspelt(invalid, names))}
+	return true, &tool.Error{Kind: tool.Invalid, Message: "wrong arguments: " + describe(invalid, s.raw, args), Hint: s.hint(s.misspelt(invalid, names))}
 }
 
 // checkNames refuses unknown names also where the schema does not set additionalProperties: most servers ignore

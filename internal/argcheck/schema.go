@@ -50,6 +50,9 @@ func Compile(input json.RawMessage) *Schema {
 	return s
 }
 
+// Checks reports whether the schema could be compiled.
+func (s *Schema) Checks() bool { return s.check != nil }
+
 // isOpen reports whether a schema can allow properties which its "properties" does not name.
 func isOpen(keywords map[string]json.RawMessage) bool {
 	for name, value := range keywords {
@@ -99,28 +102,28 @@ func compileSchema(input json.RawMessage, m *meter) (check *jsonschema.Schema) {
 	return check
 }
 
-// validate returns the violations of args, nil if there are none or args cannot be checked.
-func (s *Schema) validate(args json.RawMessage) (invalid *jsonschema.ValidationError) {
+// validate returns the violations of args, nil if there are none. checked is false if args cannot be checked.
+func (s *Schema) validate(args json.RawMessage) (invalid *jsonschema.ValidationError, checked bool) {
 	if s.check == nil || len(args) > maxArgsChecked {
-		return nil
+		return nil, false
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	if size := measure(value); size.depth > maxArgsDepth || size.hugeNumber {
-		return nil
+		return nil, false
 	}
 	s.meter.mu.Lock()
 	defer s.meter.mu.Unlock()
 	defer func() {
 		if recover() != nil { // the meter stopped the check
-			invalid = nil
+			invalid, checked = nil, false
 		}
 	}()
 	s.meter.steps = 0
 	invalid, _ = errors.AsType[*jsonschema.ValidationError](s.check.Validate(value))
-	return invalid
+	return invalid, true
 }
 
 // noLoader refuses to load a schema: a $ref of an upstream must not read a file or fetch a URL.

@@ -19,7 +19,7 @@ type Violation struct {
 // Explain returns the first violations of a JSON Schema by a JSON value, in the words of [Schema.Check]. It returns nil if the
 // value matches, or if either is too large or too deep to be checked.
 func Explain(schema, value json.RawMessage) []Violation {
-	invalid := Compile(schema).validate(value)
+	invalid, _ := Compile(schema).validate(value)
 	if invalid == nil {
 		return nil
 	}

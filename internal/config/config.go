@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/access"
+	"sallyport/internal/commandtool"
 	"sallyport/internal/identity"
 	"sallyport/internal/policy"
 	"sallyport/internal/registry"
@@ -216,7 +217,7 @@ type Login struct {
 }
 
 // Upstream is one MCP server, reached over stdio if Command is set, over
-// streamable HTTP if URL is set, or the API that the document OpenAPI describes.
+// streamable HTTP if URL is set, the API that the document OpenAPI describes, or programs that are tools.
 type Upstream struct {
 	// Name is the key in the file: a letter, then letters, digits, "-" and "_".
 	Name string
@@ -258,6 +259,10 @@ type Upstream struct {
 	Query Secrets
 	// Basic is the user for the API.
 	Basic Basic
+
+	// Tools are programs of this machine that become tools, by name. Each call runs one in a sandbox of its own, as isolate says; an upstream
+	// has a command, a URL, a document or tools.
+	Tools []commandtool.Tool
 
 	// Include are globs (as path.Match) of the wire names of tools to take; default all. With openapi they are globs of
 	// operationIds, tag:GLOB or path:GLOB, in which ** matches several segments.

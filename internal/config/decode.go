@@ -109,6 +109,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"variables", d.secrets((*Secrets)(&u.Variables))},
 		{"query", d.secrets(&u.Query)},
 		{"basic", func(at path, n *yaml.Node) { d.basic(at, n, &u.Basic) }},
+		{"tools", func(at path, n *yaml.Node) { toolDecoder{policyDecoder{d}}.tools(at, n, u) }},
 		{"include", d.Texts(&u.Include)},
 		{"exclude", d.Texts(&u.Exclude)},
 		{"rename", d.secrets((*Secrets)(&u.Rename))},
@@ -126,6 +127,9 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	})
 	u.NoTraceContext = !traced
 	u.setDocument(d.dir)
+	if len(u.Tools) > 0 && !seen["isolate"] {
+		u.Isolate = DefaultIsolation()
+	}
 	if seen["url"] && !seen["cwd"] {
 		u.Dir = ""
 	}

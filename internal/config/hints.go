@@ -101,11 +101,15 @@ func fitsUpstream(at path, mapping *yaml.Node, name string) bool {
 	has := func(key string) bool { return yamlstrict.ValueOf(mapping, key) != nil }
 	switch name {
 	case "url", "headers", "socket", "transport", "auth":
-		return !has("command")
-	case "command", "args", "env", "cwd":
+		return !has("command") && !has("tools")
+	case "command", "args":
+		return !has("url") && !has("openapi") && !has("tools")
+	case "env", "cwd":
 		return !has("url") && !has("openapi")
+	case "tools":
+		return !has("url") && !has("openapi") && !has("command")
 	case "openapi", "variables", "query", "basic":
-		return has("openapi") || !has("command") && !has("url")
+		return has("openapi") || !has("command") && !has("url") && !has("tools")
 	}
 	return true
 }

@@ -78,8 +78,11 @@ func (w *schemaWriter) mapping(path, owner string, keys []setting) object {
 			url["pattern"] = `^(nats|tls)://[^/]|\$\{`
 		}
 	}
+	if path == "upstreams.NAME.tools.NAME" {
+		all["required"] = []string{"run"}
+	}
 	if path == "upstreams.NAME" {
-		all["oneOf"] = []any{object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"url"}, "not": object{"required": []string{"openapi"}}}}
+		all["oneOf"] = []any{object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"tools"}}, object{"required": []string{"url"}, "not": object{"required": []string{"openapi"}}}}
 	}
 	return all
 }
@@ -203,6 +206,8 @@ func (w *schemaWriter) kind(one *setting) object {
 		return object{"enum": []any{true, false, "keep"}}
 	case kinds["Count"]:
 		return w.count(one)
+	case kinds["numbers"]:
+		return listSchema(object{"type": "integer", "minimum": 0})
 	case kinds["parseAmount"]:
 		return object{"type": "number", "minimum": 0}
 	case kinds["parsePart"]:

@@ -51,6 +51,8 @@ func (u Upstream) String() string {
 	switch {
 	case u.OpenAPI != "":
 		fmt.Fprintf(&b, "openapi, headers %v, query %v", u.Headers, u.Query)
+	case len(u.Tools) > 0:
+		fmt.Fprintf(&b, "%d tools, env %v", len(u.Tools), u.Env)
 	case u.URL != "":
 		fmt.Fprintf(&b, "http, headers %v", u.Headers)
 		if u.Auth.isSet() {

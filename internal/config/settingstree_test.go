@@ -47,7 +47,7 @@ func parseSource(t *testing.T) *source {
 		fields: map[string]map[string]goField{}, funcs: map[string]*ast.FuncDecl{}, words: map[string]ast.Expr{},
 		returns: map[string]string{}, lines: map[int]string{}, set: token.NewFileSet(),
 	}
-	for _, glob := range []string{"../policy/*.go", "../identity/*.go", "*.go"} { // of two types with one name, that of this package counts
+	for _, glob := range []string{"../policy/*.go", "../identity/*.go", "../commandtool/*.go", "*.go"} { // of two types with one name, that of this package counts
 		paths, err := filepath.Glob(glob)
 		if err != nil {
 			t.Fatal(err)
@@ -255,7 +255,7 @@ func (s *source) table(table *ast.CompositeLit, vars types) setting {
 
 // kinds are the types of values by the function that reads or parses them.
 var kinds = map[string]string{
-	"Text": "text", "oneProgram": "text", "Texts": "list of texts", "OneOf": "word", "secrets": "mapping of texts", "paths": "mapping of paths", "path": "path", "homePath": "path", "program": "program",
+	"Text": "text", "oneProgram": "text", "Texts": "list of texts", "numbers": "list of whole numbers", "OneOf": "word", "secrets": "mapping of texts", "paths": "mapping of paths", "path": "path", "homePath": "path", "program": "program",
 	"expression": "expression", "profiles": "list of words", "Duration": "duration", "Age": "duration or days", "Count": "whole number", "Bool": "true or false", "install": "true, false or keep",
 	"parseSize": "size", "parseRate": "rate", "parsePart": "number from 0 to 1", "parseAmount": "number of 0 or more", "parseMachine": "address",
 }

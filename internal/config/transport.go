@@ -23,14 +23,19 @@ func (u Upstream) transportProblems(at path) []problem {
 	switch {
 	case u.OpenAPI != "" && u.Command != "":
 		return []problem{{at: at.To("openapi"), onKey: true, message: fmt.Sprintf(`%s has a "command" and "openapi"; keep one of them`, label(at))}}
-	case u.Command == "" && u.URL == "" && u.OpenAPI == "":
-		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi")},
-			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, or the document of an API ("openapi")`, label(at))}}
+	case len(u.Tools) > 0 && u.Command+u.URL+u.OpenAPI != "":
+		return []problem{{at: at.To("tools"), onKey: true, message: fmt.Sprintf(`%s has "tools" and something else to connect to; keep one of them`, label(at))}}
+	case u.Command == "" && u.URL == "" && u.OpenAPI == "" && len(u.Tools) == 0:
+		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi"), at.To("tools")},
+			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), or "tools" that are programs`, label(at))}}
 	case u.Command != "" && u.URL != "":
 		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, label(at))}}
 	case u.URL == "" && u.OpenAPI == "":
 		for _, name := range u.httpKeys() {
 			all = append(all, alone(name, "url"))
+		}
+		if len(u.Tools) > 0 && len(u.Args) > 0 {
+			all = append(all, alone("args", "command"))
 		}
 		return all
 	}

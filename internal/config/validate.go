@@ -26,6 +26,9 @@ var (
 	stores       = []string{"auto", "keyring", "file"}
 )
 
+// minTimeout is the shortest time limit of a call.
+const minTimeout = 10 * time.Millisecond
+
 // maxDescription is the longest description in runes, as models read it often.
 const maxDescription = 200
 
@@ -62,7 +65,7 @@ func (c *Config) problems() []problem {
 		all = append(all, u.nameProblems(at, byID)...)
 		all = append(all, u.problems(at)...)
 		if u.Isolate != nil && c.Sandbox.Remote != "" {
-			all = append(all, problem{at: at.To("isolate"), onKey: true, message: `with "remote" under "sandbox" the sandboxes are on another machine, and an upstream runs on this one: leave out one of the two`})
+			all = append(all, problem{at: at.To("isolate"), fallback: at, onKey: true, message: `with "remote" under "sandbox" the sandboxes are on another machine, and an upstream runs on this one: leave out one of the two`})
 		}
 	}
 	all = append(all, oneOfProblem(path{"trust"}, string(c.Trust), trusts)...)
@@ -114,7 +117,7 @@ func (u Upstream) nameProblems(at path, byID map[string]string) []problem {
 
 func (u Upstream) problems(at path) []problem {
 	all := slices.Concat(
-		between(at.To("timeout"), u.Timeout, 10*time.Millisecond, 24*time.Hour),
+		between(at.To("timeout"), u.Timeout, minTimeout, 24*time.Hour),
 		between(at.To("concurrency"), u.Concurrency, 1, 1024),
 		between(at.To("max_message"), u.MaxMessage, 64*KiB, GiB),
 		oneOfProblem(at.To("trust"), string(u.Trust), trusts),
@@ -131,6 +134,9 @@ func (u Upstream) problems(at path) []problem {
 	all = append(all, u.labelProblems(at)...)
 	if u.Disabled || u.Problem != "" {
 		return all // its variables may be unset, so its values are undefined
+	}
+	if len(u.Tools) > 0 {
+		return append(all, u.toolProblems(at)...)
 	}
 	if u.OpenAPI != "" {
 		return append(all, u.openAPIProblems(at)...)

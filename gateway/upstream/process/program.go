@@ -12,6 +12,8 @@ type Program interface {
 	Done() <-chan struct{}
 	// Status says how it ended, as in "exited with status 1". It is called after Done.
 	Status() string
+	// Exit returns its exit status; exited is false if it was stopped. It is called after Done.
+	Exit() (status int, exited bool)
 	// Close kills it and waits for Done. It is idempotent.
 	Close() error
 	// Pid returns the ID of a process that belongs to it, 0 if there is none.
