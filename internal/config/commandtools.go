@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"sallyport/internal/commandtool"
 	"sallyport/internal/yamlstrict"
@@ -54,7 +55,7 @@ func (u Upstream) toolProblems(at path) (all []problem) {
 			all = append(all, problem{at: under, onKey: true, message: `the name of a tool is a letter, then letters, digits, "-" and "_", at most 64`})
 		}
 		if t.Timeout != 0 {
-			all = append(all, between(under.To("timeout"), t.Timeout, minTimeout, u.Timeout)...)
+			all = append(all, between(under.To("timeout"), t.Timeout, 10*time.Millisecond, u.Timeout)...)
 		}
 		_, err := commandtool.Compile(t)
 		if f, ok := errors.AsType[*commandtool.Fault](err); ok {

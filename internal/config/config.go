@@ -330,11 +330,6 @@ type Auth struct {
 // PerPrincipal is the value of Per for a login of each principal.
 const PerPrincipal = "principal"
 
-// Secrets maps names to values that may be secret: the environment of a process
-// or the headers of a request. When it is printed, logged or marshalled it shows
-// only the names.
-type Secrets map[string]string
-
 // Sandbox holds the limits of one execution and the paths of its programs.
 type Sandbox struct {
 	// Timeout bounds the wall clock time; default 60s.

@@ -5,43 +5,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
+
+	"sallyport/internal/secretvalue"
 )
 
-// String returns the names only, as "[HOME TOKEN]".
-func (s Secrets) String() string {
-	return "[" + strings.Join(slices.Sorted(maps.Keys(s)), " ") + "]"
-}
+// Secret is one value that may be secret.
+type Secret = secretvalue.Secret
 
-// Format writes String for every verb, so that no %v, %+v or %#v shows a value.
-func (s Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
-
-// MarshalText returns String: JSON, YAML and slog's handlers get the names only.
-func (s Secrets) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// LogValue returns String.
-func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// Secret is one value that may be secret. It is shown as "[secret]" when it is printed,
-// logged or marshalled.
-type Secret string
-
-const hidden = "[secret]"
-
-// Format writes "[secret]" for every verb, or nothing for an empty value.
-func (s Secret) Format(f fmt.State, _ rune) {
-	if s != "" {
-		_, _ = io.WriteString(f, hidden)
-	}
-}
-
-// MarshalText returns what Format writes.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(s)), nil }
-
-// LogValue returns what Format writes.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(s)) }
+// Secrets maps names to values that may be secret: the environment of a process or the headers of a request.
+type Secrets = secretvalue.Map
 
 // String names the upstream and its transport and shows no value that may have
 // come from a variable: arguments and URLs carry secrets as often as headers do.

@@ -26,9 +26,6 @@ var (
 	stores       = []string{"auto", "keyring", "file"}
 )
 
-// minTimeout is the shortest time limit of a call.
-const minTimeout = 10 * time.Millisecond
-
 // maxDescription is the longest description in runes, as models read it often.
 const maxDescription = 200
 
@@ -117,7 +114,7 @@ func (u Upstream) nameProblems(at path, byID map[string]string) []problem {
 
 func (u Upstream) problems(at path) []problem {
 	all := slices.Concat(
-		between(at.To("timeout"), u.Timeout, minTimeout, 24*time.Hour),
+		between(at.To("timeout"), u.Timeout, 10*time.Millisecond, 24*time.Hour),
 		between(at.To("concurrency"), u.Concurrency, 1, 1024),
 		between(at.To("max_message"), u.MaxMessage, 64*KiB, GiB),
 		oneOfProblem(at.To("trust"), string(u.Trust), trusts),
