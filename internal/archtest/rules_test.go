@@ -207,7 +207,7 @@ var libraryOwners = []libraryOwner{
 		"bleve's interface of segments uses it for deleted documents"},
 	{"github.com/gorilla/websocket", []string{"sandbox/bridge"}, nil,
 		"the bridge is the only connection out of a sandbox, so one package reads its frames"},
-	{"gopkg.in/yaml.v3", []string{"internal/config", "internal/settingsfile", "gateway/upstream/openapi", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "gateway/plugin/folder", "gateway/workflow/spec", "gateway/workflow/flowtest", "bench/firsttry"}, []string{"cmd/..."}, // as Lima reads its configuration
+	{"gopkg.in/yaml.v3", []string{"internal/config", "internal/settingsfile", "gateway/upstream/openapi", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "internal/keyschema", "gateway/plugin/folder", "gateway/workflow/spec", "gateway/workflow/flowtest", "bench/firsttry"}, []string{"cmd/..."}, // as Lima reads its configuration
 		"yamlstrict reads YAML of people strictly, with positions of errors; yamledit and settingsfile edit it, clients reads other programs' settings"},
 	{"github.com/pelletier/go-toml", []string{"internal/clients"}, nil,
 		"other programs' settings are read and written in one place"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/keyschema"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -121,7 +122,7 @@ const maxElsewhere = 2
 // where wrong indentation takes a key from.
 func keyElsewhere(at path, word string) string {
 	here := pattern(at)
-	found := slices.DeleteFunc(readSchema().owners("", word), func(owner string) bool { return !around(here, owner) && !around(owner, here) })
+	found := slices.DeleteFunc(readSchema().Owners("", word), func(owner string) bool { return !around(here, owner) && !around(owner, here) })
 	slices.SortStableFunc(found, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(strings.Count(a, "."), strings.Count(b, ".")))
 	})
@@ -156,7 +157,7 @@ func pattern(at path) string {
 }
 
 // misplaced reports a key of an upstream that is indented like the name of one. It returns whether it did.
-func misplaced(d *yamlstrict.Decoder, at path, key, value *yaml.Node, keys func() map[string]schemaNode) bool {
+func misplaced(d *yamlstrict.Decoder, at path, key, value *yaml.Node, keys func() map[string]keyschema.Node) bool {
 	if looksLikeUpstream(value) || value.Kind == yaml.MappingNode && len(value.Content) == 0 {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sallyport/internal/keyschema"
 	"sallyport/internal/yamledit"
 	"sallyport/internal/yamlstrict"
 
@@ -54,8 +55,8 @@ type migrationStep struct {
 }
 
 // nextStep returns the first edit of a mapping, and of those in it; nil for none.
-func nextStep(at path, n *yaml.Node, schema schemaNode) *migrationStep {
-	schema = schema.asMapping()
+func nextStep(at path, n *yaml.Node, schema keyschema.Node) *migrationStep {
+	schema = schema.Mapping()
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		under := at.To(key.Value)
@@ -65,7 +66,7 @@ func nextStep(at path, n *yaml.Node, schema schemaNode) *migrationStep {
 			}
 			continue
 		}
-		if step := nextStep(under, value, schema.member(key.Value)); step != nil {
+		if step := nextStep(under, value, schema.Member(key.Value)); step != nil {
 			return step
 		}
 	}
@@ -73,7 +74,7 @@ func nextStep(at path, n *yaml.Node, schema schemaNode) *migrationStep {
 }
 
 // stepOf returns the edit for an unknown key.
-func stepOf(at path, mapping, key, value *yaml.Node, schema schemaNode) *migrationStep {
+func stepOf(at path, mapping, key, value *yaml.Node, schema keyschema.Node) *migrationStep {
 	if isUpstream(at[:len(at)-1]) && key.Value == "type" {
 		return typeStep(at, mapping, key, value)
 	}

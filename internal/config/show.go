@@ -2,13 +2,13 @@ package config
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
+	"sallyport/internal/keyschema"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -63,38 +63,32 @@ type effective struct {
 }
 
 // value copies a value with its defaults, without secrets.
-func (e *effective) value(n *yaml.Node, schema schemaNode, at path) *yaml.Node {
+func (e *effective) value(n *yaml.Node, schema keyschema.Node, at path) *yaml.Node {
 	switch {
 	case n.Kind == yaml.MappingNode:
-		return e.mapping(n, schema.asMapping(), at)
+		return e.mapping(n, schema.Mapping(), at)
 	case n.Kind == yaml.SequenceNode:
 		all := &yaml.Node{Kind: yaml.SequenceNode, Tag: n.Tag}
 		for _, item := range n.Content {
-			all.Content = append(all.Content, e.value(item, schema.item(), at))
+			all.Content = append(all.Content, e.value(item, schema.Item(), at))
 		}
 		return all
 	case n.Tag != "!!str":
 		return &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value}
 	}
-	return textNode(e.text(at, n.Value))
+	return keyschema.TextNode(e.text(at, n.Value))
 }
 
-func textNode(text string) *yaml.Node {
-	n := &yaml.Node{}
-	n.SetString(text)
-	return n
-}
-
-func (e *effective) mapping(n *yaml.Node, schema schemaNode, at path) *yaml.Node {
+func (e *effective) mapping(n *yaml.Node, schema keyschema.Node, at path) *yaml.Node {
 	all := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := n.Content[i].Value
-		all.Content = append(all.Content, textNode(name), e.value(n.Content[i+1], schema.member(name), at.To(name)))
+		all.Content = append(all.Content, keyschema.TextNode(name), e.value(n.Content[i+1], schema.Member(name), at.To(name)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
-		value := schema.Properties[name].defaults()
+		value := schema.Properties[name].Defaults()
 		if value != nil && yamlstrict.ValueOf(n, name) == nil && fitsUpstream(at, n, name) {
-			all.Content = append(all.Content, textNode(name), value)
+			all.Content = append(all.Content, keyschema.TextNode(name), value)
 		}
 	}
 	return all
@@ -134,62 +128,4 @@ func (e *effective) hide(text string) string {
 		}
 	}
 	return text
-}
-
-// asMapping returns the schema of a value that is a mapping: itself, or one of those that it may be.
-func (n schemaNode) asMapping() schemaNode {
-	for _, other := range n.AnyOf {
-		if len(other.Properties) > 0 {
-			return other
-		}
-	}
-	return n
-}
-
-// member returns the schema of a member of a mapping.
-func (n schemaNode) member(name string) (member schemaNode) {
-	if known, ok := n.Properties[name]; ok {
-		return known
-	}
-	if json.Unmarshal(n.AdditionalProperties, &member) != nil { // false
-		return schemaNode{}
-	}
-	return member
-}
-
-func (n schemaNode) item() (item schemaNode) {
-	if n.Items == nil || json.Unmarshal(n.Items, &item) != nil {
-		return schemaNode{}
-	}
-	return item
-}
-
-// defaults returns the default of a value that the file does not have, nil for none.
-func (n schemaNode) defaults() *yaml.Node {
-	if len(n.Properties) == 0 {
-		return n.defaultValue()
-	}
-	all := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
-		if value := n.Properties[name].defaults(); value != nil && !n.Absent {
-			all.Content = append(all.Content, textNode(name), value)
-		}
-	}
-	if len(n.Required) > 0 || len(all.Content) == 0 {
-		return nil
-	}
-	return all
-}
-
-func (n schemaNode) defaultValue() *yaml.Node {
-	if n.Default == nil {
-		return nil
-	}
-	var value yaml.Node
-	if yaml.Unmarshal(n.Default, &value) != nil || len(value.Content) != 1 { // JSON is YAML
-		return nil
-	}
-	one := value.Content[0]
-	one.Style, one.LineComment = 0, "default"
-	return one
 }
