@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
+	"sallyport/internal/webhook"
 )
 
 const (
@@ -179,7 +180,7 @@ func (h *Hooks) authenticate(r *http.Request, name string, body []byte) (*spec.D
 	}
 	id, err := verify(scheme, secret, r.Header, body, time.Now())
 	if err != nil || !known {
-		return nil, "", refuse(http.StatusUnauthorized, tool.Denied, errSignature.Error())
+		return nil, "", refuse(http.StatusUnauthorized, tool.Denied, webhook.ErrSignature.Error())
 	}
 	return d, id, nil
 }
