@@ -137,6 +137,7 @@ func (g *Gateway) closeComponents() error {
 	g.Environments.Close()
 	err = errors.Join(err, g.Sandboxes.Close())
 	g.Approver.Close()
+	g.Alerts.Close()
 	g.History.Close()
 	return errors.Join(err, g.Budgets.Close(), g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
 }
@@ -168,15 +169,21 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	}); err != nil {
 		return err
 	}
+	if err = g.openAlerts(in); err != nil {
+		return err
+	}
 	if g.Approver, err = approvals.Open(approvals.Options{
-		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.Auditor.RecordApproval, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) }, Closing: g.Sandboxes.Closing,
+		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.Auditor.RecordApproval, Changed: g.Alerts.Approval, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) }, Closing: g.Sandboxes.Closing,
 	}); err != nil {
 		return err
 	}
 	g.History.RebuildWith(g.Approver.Book)
 	if g.Budgets, err = budgets.Open(budgets.Options{
 		Settings: &g.cfg, Records: in, Directory: g.opts.Directory, Logger: g.log,
-		OnRefusal: func(ctx context.Context, _ budgets.Refusal) { g.Telemetry.RecordRefusal(ctx, "budget") },
+		OnRefusal: func(ctx context.Context, r budgets.Refusal) {
+			g.Telemetry.RecordRefusal(ctx, "budget")
+			g.Alerts.Budget(r.Budget, r.Principal, r.Resource.String())
+		},
 	}); err != nil {
 		return err
 	}

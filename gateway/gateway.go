@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/alerts"
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
 	"sallyport/gateway/budgets"
@@ -115,6 +116,8 @@ type Gateway struct {
 	Guard    *guard.Guard
 	// Budgets count what principals use in a day.
 	Budgets *budgets.Budgets
+	// Alerts tells receivers of what needs a person.
+	Alerts *alerts.Alerts
 	// Catalog holds the tools of the upstreams, Searcher searches them, and Skills holds saved programs.
 	Catalog  *catalog.Catalog
 	Searcher *toolsearch.Searcher
@@ -191,6 +194,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Endpoints.Middleware(g.Catalog), g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Budgets.Middleware, g.Guard.Middleware, budgets.CountMade,
 		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.trusted))
 	g.History.Start()
+	g.watchForAlerts()
 	g.close = sync.OnceValue(g.closeComponents)
 	opts.Telemetry.Watch(gauges(g))
 	return g, nil

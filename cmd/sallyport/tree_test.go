@@ -134,7 +134,7 @@ func TestArguments(t *testing.T) {
 // jsonLists are the commands that print a list, with the member that has it in the object that --json prints.
 func jsonLists() map[string]string {
 	return map[string]string{
-		"approvals": "approvals", "approvals list": "approvals", "auth status": "logins", "budgets": "budgets", "config check": "warnings", "doctor": "checks", "environments list": "environments",
+		"alerts test": "alerts", "approvals": "approvals", "approvals list": "approvals", "auth status": "logins", "budgets": "budgets", "config check": "warnings", "doctor": "checks", "environments list": "environments",
 		"environments prune": "removed", "executions": "executions", "example list": "examples", "executions list": "executions", "import": "servers", "log sinks": "sinks", "policy test": "tests", "search": "tools",
 		"skills list": "skills", "skills review": "skills", "token list": "tokens", "tools": "tools", "upstreams list": "upstreams",
 		"upstreams review": "held", "upstreams test": "upstreams", "workflow lint": "findings", "workflow list": "workflows", "workflow runs": "runs",

@@ -34,6 +34,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// Record writes a request or an answer to the audit log before it takes effect.
 	Record func(ctx context.Context, a Approval) error
+	// Changed is called after a request or an answer took effect; nil does nothing. It must not block.
+	Changed func(a Approval)
 	// Definition returns the digest of a tool's definition, "" for an unknown one.
 	Definition func(id tool.ID) string
 	// Closing reports whether the process is shutting down.
@@ -51,7 +53,7 @@ func Open(opts Options) (*Approver, error) {
 		return nil, err
 	}
 	p := &Approver{opts: opts, waitingCalls: map[string]int{}, Book: approval.NewStore(kept, &approval.Options{
-		Expire: func() time.Duration { return opts.Settings.Load().Approval.Expire }, Record: opts.Record, Self: in.Self(), Alive: in.Alive,
+		Expire: func() time.Duration { return opts.Settings.Load().Approval.Expire }, Record: opts.Record, Changed: opts.Changed, Self: in.Self(), Alive: in.Alive,
 	}), endFollow: func() {}}
 	if in.Shared() {
 		p.follow()

@@ -2,6 +2,7 @@ package httpserver_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,6 +64,30 @@ func TestAPI(t *testing.T) {
 	}
 	if head, _ := request(t, http.MethodOptions, at+"/execute", "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"); head.StatusCode != http.StatusNoContent || head.Header.Get("Access-Control-Allow-Headers") != "authorization" {
 		t.Errorf("preflight: %d %v", head.StatusCode, head.Header)
+	}
+}
+
+// TestReplies: answers of receivers of alerts need no token, and are the only such requests of the API.
+func TestReplies(t *testing.T) {
+	t.Parallel()
+	replies := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "reply to "+r.PathValue("id")) })
+	at := serve(t, &httpserver.Options{API: http.HandlerFunc(sayWho), Replies: replies, Settings: config.HTTP{RequireToken: true, Tokens: config.Secrets{"ada": "a-token-of-ada"}}})
+	for _, c := range []struct {
+		method, path string
+		headers      []string
+		status       int
+	}{
+		{http.MethodPost, "/api/approvals/a-1/reply", nil, http.StatusOK},
+		{http.MethodPost, "/api/approvals/a-1/reply", []string{"Origin: https://evil.example"}, http.StatusForbidden},
+		{http.MethodGet, "/api/approvals/a-1/reply", nil, http.StatusUnauthorized},
+		{http.MethodPost, "/api/approvals/a-1", nil, http.StatusUnauthorized},
+		{http.MethodPost, "/approvals/a-1/reply", nil, http.StatusUnauthorized},
+		{http.MethodPost, "/api/approvals/a-1/reply/../../a-1", nil, http.StatusUnauthorized},
+	} {
+		head, body := request(t, c.method, at+c.path, "{}", c.headers...)
+		if head.StatusCode != c.status || (c.status == http.StatusOK) != (body == "reply to a-1") {
+			t.Errorf("%s %s %v: %d %s", c.method, c.path, c.headers, head.StatusCode, body)
+		}
 	}
 }
 

@@ -53,6 +53,8 @@ type Options struct {
 	Dashboard Pages
 	// Hooks is served at /hooks/, without authentication: it verifies requests itself; nil for none.
 	Hooks http.Handler
+	// Replies is served at POST /api/approvals/{id}/reply, without authentication: it verifies requests itself; nil for none.
+	Replies http.Handler
 	// Telemetry records metrics of requests; nil records nothing.
 	Telemetry *telemetry.Telemetry
 	// Settings are the HTTP settings, such as tokens and limits.
@@ -138,6 +140,9 @@ func (f *Server) paths() *http.ServeMux {
 	}
 	if f.opts.Hooks != nil {
 		mux.Handle("/hooks/", f.guard.forMCP(f.opts.Hooks))
+	}
+	if f.opts.Replies != nil {
+		mux.Handle("POST /api/approvals/{id}/reply", f.guard.forMCP(f.opts.Replies))
 	}
 	if f.opts.API != nil {
 		mux.Handle("/", f.apiHandler(f.opts.API))

@@ -43,6 +43,8 @@ type Options struct {
 	Expire func() time.Duration
 	// Record is called before each question, answer and use; its error cancels the operation. nil does nothing.
 	Record func(ctx context.Context, a Approval) error
+	// Changed is called after each of these took effect; nil does nothing. It must not block.
+	Changed func(a Approval)
 	// Self is this process among those that share the bucket, "" for a bucket of one process. Alive reports whether another
 	// one may be alive.
 	Self  string
@@ -89,6 +91,9 @@ func NewStore(kept *store.Bucket, opts *Options) *Store {
 	}
 	if b.opts.Record == nil {
 		b.opts.Record = func(context.Context, Approval) error { return nil }
+	}
+	if b.opts.Changed == nil {
+		b.opts.Changed = func(Approval) {}
 	}
 	return b
 }
@@ -283,6 +288,7 @@ func (b *Store) write(ctx context.Context, p *record, next Approval) error {
 	}
 	p.Approval, p.revision = next, revision
 	b.signalChange()
+	b.opts.Changed(next)
 	return nil
 }
 

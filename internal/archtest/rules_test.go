@@ -133,6 +133,8 @@ var importRules = append(commandRules(), []importRule{
 		"a plugin answers requests from its sandbox; higher packages connect it to calls, programs and results"},
 	{"gateway/budgets", []string{"gateway/toolcall", "internal/..."}, nil,
 		"what a principal uses is counted from calls and amounts only; higher packages measure them"},
+	{"gateway/alerts", []string{"internal/..."}, nil,
+		"alerts are sent from what others report; the gateway reports it"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
 		"it records calls and results; the gateway provides the digests of definitions"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
@@ -245,8 +247,8 @@ var libraryOwners = []libraryOwner{
 		"one package pulls and verifies images; other packages use directories"},
 	{"github.com/chromedp", []string{"internal/testutil/browser"}, nil,
 		"only tests use a real browser, and one package drives it"},
-	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/egress", "sandbox/remote", "gateway/isolation", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "internal/testutil/natscluster", "sandbox/image/imagetest"}, []string{"..."},
-		"processes are started for the runtime, ssh to a remote runtime, stdio upstreams and the doctor, egress changes the command of the runtime; other packages in sandbox, isolation, and testutil, only look up programs, which .golangci.yml checks"},
+	{"os/exec", []string{"internal/desktop", "sandbox", "sandbox/runsc", "sandbox/egress", "sandbox/remote", "gateway/isolation", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "internal/testutil/natscluster", "sandbox/image/imagetest"}, []string{"..."},
+		"processes are started for the runtime, ssh to a remote runtime, stdio upstreams, desktop notifications and the doctor, egress changes the command of the runtime; other packages in sandbox, isolation, and testutil, only look up programs, which .golangci.yml checks"},
 }
 
 // dependencies are all direct dependencies and what each is for.
@@ -310,5 +312,5 @@ const maxDependencies = 50
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/budgets", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch", "gateway/connections"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/alerts", "gateway/budgets", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch", "gateway/connections"}, others...)
 }

@@ -72,6 +72,8 @@ type Config struct {
 	Policy policy.Settings
 	// Budgets limit what principals use in a day; default none.
 	Budgets []Budget
+	// Alerts are told of approvals, quarantined tools, upstreams that are not available, and budgets; default none.
+	Alerts []Alert
 	// Audit configures the audit record.
 	Audit Audit
 	// Telemetry configures the export of traces and metrics; default none.

@@ -48,6 +48,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
 		{"policy", func(at path, n *yaml.Node) { policyDecoder{d}.policy(at, n, &c.Policy) }},
 		{"budgets", func(at path, n *yaml.Node) { c.Budgets = yamlstrict.List(d.Decoder, at, n, budgetDecoder{d}.budget) }},
+		{"alerts", func(at path, n *yaml.Node) { c.Alerts = yamlstrict.List(d.Decoder, at, n, alertDecoder{d}.alert) }},
 		{"audit", func(at path, n *yaml.Node) { d.audit(at, n, &c.Audit) }},
 		{"telemetry", func(at path, n *yaml.Node) { d.telemetry(at, n, &c.Telemetry) }},
 		{"profiles", d.profiles(&c.Profiles)},
@@ -57,6 +58,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"compat", d.OneOf(&c.Compat, compats...)},
 	})
 	c.nameBudgets()
+	c.nameAlerts()
 	for i := range c.Upstreams {
 		if u := &c.Upstreams[i]; u.Trust == "" {
 			u.Trust = c.Trust

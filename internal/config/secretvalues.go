@@ -61,6 +61,9 @@ func (c *Config) ownSecrets() []string {
 	for _, g := range c.Plugins {
 		all = append(all, slices.Collect(maps.Values(g.Secrets))...)
 	}
+	for _, a := range c.Alerts {
+		all = append(all, a.SecretValues()...)
+	}
 	if r := c.Privacy.Recognizer; r != nil {
 		all = append(all, r.secretValues()...)
 	}

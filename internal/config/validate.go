@@ -79,6 +79,7 @@ func (c *Config) problems() []problem {
 	all = append(all, c.Workflows.problems(path{"workflows"})...)
 	all = append(all, c.policyProblems(path{"policy"})...)
 	all = append(all, c.budgetProblems(path{"budgets"})...)
+	all = append(all, c.alertProblems(path{"alerts"})...)
 	all = append(all, c.Audit.problems(path{"audit"})...)
 	all = append(all, c.Telemetry.problems(path{"telemetry"})...)
 	all = append(all, c.Store.problems(path{"store"})...)

@@ -29,6 +29,7 @@ type instruments struct {
 	read          metric.Int64Counter
 	saved         metric.Int64Counter
 	refusals      metric.Int64Counter
+	alerts        metric.Int64Counter
 	httpTime      metric.Float64Histogram
 	mcpTime       metric.Float64Histogram
 	runs          metric.Int64Counter
@@ -77,6 +78,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		read:          m.counter("sallyport.tokens.read", "{token}", "Tokens (o200k_base) of tool results that programs got."),
 		saved:         m.counter("sallyport.tokens.saved", "{token}", "Tokens (o200k_base) of tool results that stayed in programs: those that a program got, less those of its answer."),
 		refusals:      m.counter("sallyport.refusals", "{request}", "Requests that were told to come again: busy (no place to run), rate_limit, or budget (used up today)."),
+		alerts:        m.counter("sallyport.alerts", "{alert}", "Alerts about an approval, quarantine, upstream or budget, by outcome: sent, failed, or dropped because too many waited."),
 		httpTime:      m.seconds("http.server.request.duration", "How long HTTP requests took, streams until their end.", short),
 		mcpTime:       m.seconds("mcp.server.operation.duration", "How long requests of MCP clients took.", long),
 		runs:          m.counter("sallyport.workflow.runs", "{run}", "Runs of workflows that are over, by how they ended."),
@@ -181,6 +183,13 @@ func (t *Telemetry) RecordTokens(ctx context.Context, verb string, returned, rea
 func (t *Telemetry) RecordRefusal(ctx context.Context, reason string) {
 	if t != nil {
 		t.refusals.Add(ctx, 1, with(attribute.String("reason", reason)))
+	}
+}
+
+// RecordAlert records alerts that were sent to a receiver, failed or were dropped.
+func (t *Telemetry) RecordAlert(what, outcome string, n int) {
+	if t != nil {
+		t.alerts.Add(context.Background(), int64(n), with(attribute.String("about", what), attribute.String("outcome", outcome)))
 	}
 }
 

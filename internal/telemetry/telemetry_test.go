@@ -63,6 +63,7 @@ func everything(t testing.TB, m *telemetry.Telemetry) {
 	m.RecordSearch(ctx, false, time.Millisecond)
 	m.RecordTokens(ctx, "execute", 10, 100)
 	m.RecordRefusal(ctx, "busy")
+	m.RecordAlert("approval", "sent", 3)
 	m.RecordRequest(ctx, "tools/call", "", time.Millisecond)
 	m.RecordRun(ctx, "ok", time.Second)
 	m.Watch(func(context.Context) telemetry.State {

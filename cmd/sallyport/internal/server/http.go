@@ -72,7 +72,7 @@ func (d *httpListener) isReachable() bool { return d != nil && httpserver.Site(d
 func (d *httpListener) options(s *service, settings config.HTTP) *httpserver.Options {
 	return &httpserver.Options{
 		API: s.api, Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions(settings.Login)), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(settings),
-		Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
+		Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor, Replies: s.gateway.Alerts,
 	}
 }
 
