@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -42,8 +41,8 @@ const (
 	AlertSlack = "slack"
 )
 
-// maxAlerts bounds the receivers, minAlertSecret the length of their secrets.
-const maxAlerts, minAlertSecret = 20, 16
+// minAlertSecret is the least length of a secret.
+const minAlertSecret = 16
 
 // alertDecoder decodes an entry of the key alerts.
 type alertDecoder struct{ *decoder }
@@ -62,17 +61,7 @@ func (d alertDecoder) alert(at path, n *yaml.Node, a *Alert) {
 	})
 }
 
-// nameAlerts gives the alerts without a name one.
-func (c *Config) nameAlerts() {
-	for i := range c.Alerts {
-		c.Alerts[i].Name = cmp.Or(c.Alerts[i].Name, fmt.Sprintf("alert %d", i+1))
-	}
-}
-
 func (c *Config) alertProblems(at path) (all []problem) {
-	if len(c.Alerts) > maxAlerts {
-		all = append(all, problem{at: at, onKey: true, message: fmt.Sprintf("there are more than %d alerts", maxAlerts)})
-	}
 	for i, a := range c.Alerts {
 		under := at.Item(i)
 		if slices.ContainsFunc(c.Alerts[:i], func(other Alert) bool { return other.Name == a.Name }) {

@@ -63,10 +63,13 @@ func (d budgetDecoder) budget(at path, n *yaml.Node, b *Budget) {
 	}
 }
 
-// nameBudgets gives the budgets without a name one.
-func (c *Config) nameBudgets() {
+// nameEntries gives the budgets and alerts without a name one.
+func (c *Config) nameEntries() {
 	for i := range c.Budgets {
 		c.Budgets[i].Name = cmp.Or(c.Budgets[i].Name, fmt.Sprintf("budget %d", i+1))
+	}
+	for i := range c.Alerts {
+		c.Alerts[i].Name = cmp.Or(c.Alerts[i].Name, fmt.Sprintf("alert %d", i+1))
 	}
 }
 

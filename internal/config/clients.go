@@ -1,13 +1,13 @@
 package config
 
 import (
-	"fmt"
 	glob "path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"sallyport/internal/versions"
 )
 
 // Mode is what a client sees of the gateway.
@@ -54,71 +54,8 @@ func (c ClientMode) matches(name, version string) bool {
 	if ok, err := glob.Match(strings.ToLower(c.Name), strings.ToLower(name)); err != nil || !ok {
 		return false
 	}
-	conditions, err := parseConditions(c.Versions)
-	if err != nil {
-		return false
-	}
-	numbers := versionNumbers(version)
-	return !slices.ContainsFunc(conditions, func(v versionCondition) bool { return !v.holds(numbers) })
-}
-
-// versionCondition is one condition on a version.
-type versionCondition struct {
-	op      string
-	numbers []int
-}
-
-// parseConditions parses conditions that are separated by spaces: an operator (>=, >, <=, < or =) and a version.
-func parseConditions(text string) (all []versionCondition, err error) {
-	for word := range strings.FieldsSeq(text) {
-		version := strings.TrimLeft(word, "<>=")
-		v := versionCondition{word[:len(word)-len(version)], versionNumbers(version)}
-		if !slices.Contains([]string{"<", "<=", "=", ">=", ">"}, v.op) || v.numbers == nil {
-			return nil, fmt.Errorf(`%.40q is not a condition such as ">=1.2"`, word)
-		}
-		all = append(all, v)
-	}
-	return all, nil
-}
-
-// versionNumbers returns the numbers of a version such as 1.2.3 or v1.2.3-beta, nil if it has none.
-func versionNumbers(version string) (numbers []int) {
-	version = strings.TrimPrefix(version, "v")
-	if end := strings.IndexAny(version, "-+"); end >= 0 {
-		version = version[:end]
-	}
-	for part := range strings.SplitSeq(version, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 0 {
-			return nil
-		}
-		numbers = append(numbers, n)
-	}
-	return numbers
-}
-
-// holds reports whether a version meets the condition; one without numbers meets none. Missing numbers are 0.
-func (v versionCondition) holds(version []int) bool {
-	if version == nil {
-		return false
-	}
-	length := max(len(version), len(v.numbers))
-	order := slices.Compare(padded(version, length), padded(v.numbers, length))
-	switch v.op {
-	case "<":
-		return order < 0
-	case "<=":
-		return order <= 0
-	case ">":
-		return order > 0
-	case ">=":
-		return order >= 0
-	}
-	return order == 0
-}
-
-func padded(numbers []int, length int) []int {
-	return append(slices.Clone(numbers), make([]int, length-len(numbers))...)
+	conditions, err := versions.Parse(c.Versions)
+	return err == nil && conditions.Hold(version)
 }
 
 // clientDecoder decodes the key clients.
@@ -145,7 +82,7 @@ func (c *Config) clientProblems() (all []problem) {
 		if _, err := glob.Match(one.Name, ""); err != nil {
 			all = append(all, problem{at: at.To("name"), message: `this is not a glob for a name, such as "codex*"`})
 		}
-		if _, err := parseConditions(one.Versions); err != nil {
+		if _, err := versions.Parse(one.Versions); err != nil {
 			all = append(all, problem{at: at.To("versions"), message: err.Error() + "; conditions are separated by spaces"})
 		}
 		all = append(all, oneOfProblem(at.To("mode"), string(one.Mode), modes)...)

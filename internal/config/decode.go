@@ -57,8 +57,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"endpoints", func(at path, n *yaml.Node) { endpointDecoder{d}.endpoints(at, n, c) }},
 		{"compat", d.OneOf(&c.Compat, compats...)},
 	})
-	c.nameBudgets()
-	c.nameAlerts()
+	c.nameEntries()
 	for i := range c.Upstreams {
 		if u := &c.Upstreams[i]; u.Trust == "" {
 			u.Trust = c.Trust
