@@ -36,9 +36,8 @@ const (
 	OnQuarantine = "quarantine"
 	OnUpstream   = "upstream"
 	OnBudget     = "budget"
-
-	AlertJSON  = "json"
-	AlertSlack = "slack"
+	AlertJSON    = "json"
+	AlertSlack   = "slack"
 )
 
 // minAlertSecret is the least length of a secret.
@@ -98,7 +97,7 @@ func (a Alert) problems(at path) (all []problem) {
 func (a Alert) SecretValues() []string {
 	all := append(redact.OfURL(string(a.URL)), string(a.Secret))
 	if u, err := url.Parse(string(a.URL)); err == nil && len(u.Path) > minAlertSecret {
-		all = append(all, strings.TrimPrefix(u.EscapedPath(), "/"))
+		return append(all, strings.TrimPrefix(u.EscapedPath(), "/"))
 	}
 	return all
 }
