@@ -77,8 +77,8 @@ func (p *pager) allow(id string) {
 	p.statuses <- response.StatusCode
 }
 
-// TestAlerts: a program that needs an approval goes on with the signed answer of a receiver of alerts, which is in the audit
-// log, and a budget that is used up is told.
+// TestAlerts: a program that needs an approval continues with the signed answer of a receiver of alerts, which is in the audit
+// log, and a budget that is used up is sent.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	p := &pager{key: []byte("a key that both know"), messages: make(chan pagerMessage, 9), statuses: make(chan int, 9)}

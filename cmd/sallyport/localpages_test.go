@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// dashboard: a gateway over stdio opens its dashboard when the operator requests it, for nobody else.
+// dashboard: a gateway over stdio opens its dashboard only when the operator requests it.
 func (r *rig) dashboard(t *testing.T) {
 	r.wantRun("python", "# a program on the dashboard\nprint(6 * 7)", false, "42")
 	site, code, ok := strings.Cut(r.openDashboard(t), "/login?code=")

@@ -52,15 +52,15 @@ type Alerts struct {
 
 	mu        sync.Mutex
 	receivers map[string]*receiver // by their names
-	told      map[string]bool      // of budgets, as a cache of the bucket
+	budgets   map[string]bool      // those that were sent, as a cache of the bucket
 	closed    bool
 }
 
 const (
 	// closeTime is how long Close waits for what is queued.
 	closeTime = 3 * time.Second
-	// maxTold bounds the cache of budgets.
-	maxTold = 10_000
+	// maxBudgets bounds the cache of budgets.
+	maxBudgets = 10_000
 )
 
 // Open starts sending. The caller closes the store after Close.
@@ -76,7 +76,7 @@ func Open(opts Options) (*Alerts, error) {
 	}
 	a := &Alerts{
 		opts: opts, sender: NewSender(opts.Transport, opts.Notify), sent: sent,
-		receivers: map[string]*receiver{}, told: map[string]bool{}, reads: make(chan struct{}, maxReads),
+		receivers: map[string]*receiver{}, budgets: map[string]bool{}, reads: make(chan struct{}, maxReads),
 	}
 	closing, stop := context.WithCancel(context.Background())
 	sending, cancel := context.WithCancel(context.Background())
@@ -143,13 +143,13 @@ func (a *Alerts) Budget(name, principal, resource string) {
 	id := key[1] + "\x00" + name + "\x00" + principal
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.told[id] || a.closed {
+	if a.budgets[id] || a.closed {
 		return
 	}
-	if len(a.told) >= maxTold {
-		clear(a.told)
+	if len(a.budgets) >= maxBudgets {
+		clear(a.budgets)
 	}
-	a.told[id] = true
+	a.budgets[id] = true
 	a.run(func(_, sending context.Context) {
 		if a.isFirst(sending, key) {
 			a.raise(budgetEvent(name, principal, resource))
@@ -166,7 +166,7 @@ func (a *Alerts) isFirst(ctx context.Context, key store.Key) bool {
 	return !errors.Is(err, store.ErrConflict)
 }
 
-// wants reports whether a receiver wants to be told of something.
+// wants reports whether a receiver wants an event.
 func (a *Alerts) wants(what string) bool {
 	return slices.ContainsFunc(a.opts.Settings.Load().Alerts, func(set config.Alert) bool { return set.Wants(what) })
 }

@@ -282,7 +282,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestWatch: an outage is told once after a minute and once at its end, new tools are told by upstream, and budgets once a day.
+// TestWatch: an outage is sent once after a minute and once at its end, new tools by upstream, and budgets once a day.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestReply checks who may answer an approval: only a receiver that was told of it, once, with a fresh signature over its id.
+// TestReply checks who may answer an approval: only a receiver that got it, once, with a fresh signature over its id.
 func TestReply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ var kinds = map[string]struct{ what, page, several string }{
 	typeTest:        {"", "/", "%d tests"},
 }
 
-// Event is what receivers are told of. All texts are sanitized and bounded.
+// Event is the cause of an alert. All texts are sanitized and bounded.
 type Event struct {
 	typ string
 	// Text says what happened, in one line.
@@ -44,7 +44,7 @@ type Event struct {
 	// Rule is the rule that requires the approval, Reason why.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Principal is on whose behalf, Execution the id of the program, Title its title.
+	// Principal is the caller, Execution the id of the program, Title its title.
 	Principal string `json:"principal,omitempty"`
 	Execution string `json:"execution,omitempty"`
 	Title     string `json:"title,omitempty"`

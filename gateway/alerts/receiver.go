@@ -166,8 +166,7 @@ func delay(err error, backoff time.Duration) time.Duration {
 	return backoff/2 + rand.N(backoff)
 }
 
-// markSent stores which approvals a receiver is told of, which it may answer, and returns the events without those that it was
-// told of before.
+// markSent stores which approvals a receiver gets, which it may answer, and returns the events without those that it already got.
 func (r *receiver) markSent(ctx context.Context, events []Event) []Event {
 	return slices.DeleteFunc(events, func(e Event) bool {
 		return e.typ == typeApproval && !r.alerts.isFirst(ctx, sentKey(r.name, e.Approval))

@@ -42,7 +42,7 @@ type refused struct {
 // errUnsigned is the same for all callers that do not prove who they are.
 var errUnsigned = &refused{http.StatusUnauthorized, tool.Denied, webhook.ErrSignature.Error()}
 
-// ServeHTTP answers POST /api/approvals/{id}/reply: a receiver's answer to an approval that it was told of, signed with its
+// ServeHTTP answers POST /api/approvals/{id}/reply: a receiver's answer to an approval that it got, signed with its
 // secret. It does not check access tokens.
 func (a *Alerts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, no := a.accept(w, r)
@@ -87,7 +87,7 @@ func (a *Alerts) accept(w http.ResponseWriter, r *http.Request) (approval.Approv
 			return approval.Approval{}, &refused{http.StatusServiceUnavailable, tool.Internal, "the records cannot be read"}
 		}
 	}
-	return approval.Approval{}, &refused{http.StatusNotFound, tool.NotFound, "this receiver was told of no such approval"}
+	return approval.Approval{}, &refused{http.StatusNotFound, tool.NotFound, "this receiver got no such approval"}
 }
 
 func (a *Alerts) answer(r *http.Request, name string, said reply) (approval.Approval, *refused) {
@@ -121,7 +121,7 @@ func (a *Alerts) read(w http.ResponseWriter, r *http.Request) ([]byte, *refused)
 	return body, nil
 }
 
-// sendersOf returns the receivers whose secret has signed a request. All secrets are tried, each in constant time.
+// sendersOf returns the receivers that have the secret of a signature. All secrets are tried, each in constant time.
 func (a *Alerts) sendersOf(header http.Header, body []byte) (senders []config.Alert) {
 	now := time.Now()
 	for _, set := range a.opts.Settings.Load().Alerts {

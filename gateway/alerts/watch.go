@@ -28,10 +28,10 @@ type watcher struct {
 	held   map[Held]bool
 }
 
-// outage is the time since which an upstream is not available, and whether receivers were told.
+// outage is the time since which an upstream is not available, and whether an alert was sent.
 type outage struct {
 	since time.Time
-	told  bool
+	sent  bool
 }
 
 // Watch tells of upstreams that are not available and of quarantined tools, until Close. It calls both functions regularly.
@@ -53,14 +53,14 @@ func (w *watcher) lookAtUpstreams(all []Upstream) {
 	for _, u := range all {
 		before, was := w.down[u.ID]
 		switch {
-		case u.Problem == "" && before.told:
+		case u.Problem == "" && before.sent:
 			w.alerts.raise(upstreamEvent(typeAvailable, u, before.since))
 		case u.Problem == "":
 		case !was:
 			now[u.ID] = outage{since: time.Now()}
 		default:
-			if !before.told && time.Since(before.since) >= Patience {
-				before.told = true
+			if !before.sent && time.Since(before.since) >= Patience {
+				before.sent = true
 				w.alerts.raise(upstreamEvent(typeUnavailable, u, before.since))
 			}
 			now[u.ID] = before

@@ -24,7 +24,7 @@ type Alert struct {
 	Secret Secret
 	// Desktop shows notifications on the desktop of the user that runs the gateway; default false.
 	Desktop bool
-	// On is what it is told of: approval, quarantine, upstream and budget; default all.
+	// On are the events that are sent to it: approval, quarantine, upstream and budget; default all.
 	On []string
 	// Problem describes references without a value, "" if all have one. Unless it is "", nothing may be sent.
 	Problem string
@@ -102,5 +102,5 @@ func (a Alert) SecretValues() []string {
 	return all
 }
 
-// Wants reports whether it is told of something.
+// Wants reports whether it gets an event.
 func (a Alert) Wants(what string) bool { return len(a.On) == 0 || slices.Contains(a.On, what) }

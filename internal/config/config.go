@@ -72,7 +72,7 @@ type Config struct {
 	Policy policy.Settings
 	// Budgets limit what principals use in a day; default none.
 	Budgets []Budget
-	// Alerts are told of approvals, quarantined tools, upstreams that are not available, and budgets; default none.
+	// Alerts are notified of approvals, quarantined tools, upstreams that are not available, and budgets; default none.
 	Alerts []Alert
 	// Audit configures the audit record.
 	Audit Audit

@@ -94,25 +94,18 @@ func adviseValue(at path, n *yaml.Node) string {
 	return ""
 }
 
+// transportKeys are keys of an upstream, each with the keys of transports that do not have it.
+var transportKeys = map[string][]string{
+	"url": {"command", "tools"}, "headers": {"command", "tools"}, "socket": {"command", "tools"}, "transport": {"command", "tools"}, "auth": {"command", "tools"},
+	"command": {"url", "openapi", "tools"}, "args": {"url", "openapi", "tools"}, "env": {"url", "openapi"}, "cwd": {"url", "openapi"}, "tools": {"url", "openapi", "command"},
+	"openapi": {"command", "url", "tools"}, "variables": {"command", "url", "tools"}, "query": {"command", "url", "tools"}, "basic": {"command", "url", "tools"},
+}
+
 // fitsUpstream reports whether a key fits the transport of an upstream.
 func fitsUpstream(at path, mapping *yaml.Node, name string) bool {
-	if !isUpstream(at) {
-		return true
-	}
 	has := func(key string) bool { return yamlstrict.ValueOf(mapping, key) != nil }
-	switch name {
-	case "url", "headers", "socket", "transport", "auth":
-		return !has("command") && !has("tools")
-	case "command", "args":
-		return !has("url") && !has("openapi") && !has("tools")
-	case "env", "cwd":
-		return !has("url") && !has("openapi")
-	case "tools":
-		return !has("url") && !has("openapi") && !has("command")
-	case "openapi", "variables", "query", "basic":
-		return has("openapi") || !has("command") && !has("url") && !has("tools")
-	}
-	return true
+	openapi := slices.Contains([]string{"openapi", "variables", "query", "basic"}, name) && has("openapi")
+	return !isUpstream(at) || openapi || !slices.ContainsFunc(transportKeys[name], has)
 }
 
 // maxElsewhere bounds the mappings that a message names.

@@ -30,46 +30,48 @@ func (u Upstream) transportProblems(at path) []problem {
 			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), or "tools" that are programs`, label(at))}}
 	case u.Command != "" && u.URL != "":
 		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, label(at))}}
-	case u.URL == "" && u.OpenAPI == "":
-		for _, name := range u.httpKeys() {
-			all = append(all, alone(name, "url"))
-		}
-		if len(u.Tools) > 0 && len(u.Args) > 0 {
-			all = append(all, alone("args", "command"))
-		}
-		return all
 	}
-	if len(u.Args) > 0 {
-		all = append(all, alone("args", "command"))
+	process, web := u.processKeys(), u.httpKeys()
+	switch {
+	case u.URL+u.OpenAPI != "":
+		web = nil
+	case len(u.Tools) > 0:
+		process = slices.DeleteFunc(process, func(name string) bool { return name != "args" })
+	default:
+		process = nil
 	}
-	if len(u.Env) > 0 {
-		all = append(all, alone("env", "command"))
+	for _, name := range web {
+		all = append(all, alone(name, "url"))
 	}
-	if u.Dir != "" {
-		all = append(all, alone("cwd", "command"))
-	}
-	if u.Isolate != nil {
-		all = append(all, alone("isolate", "command"))
+	for _, name := range process {
+		all = append(all, alone(name, "command"))
 	}
 	return all
 }
 
-// httpKeys returns the keys with a value that only an upstream with a URL may have.
-func (u Upstream) httpKeys() (names []string) {
-	for _, key := range []struct {
-		name string
-		set  bool
-	}{
-		{"headers", len(u.Headers) > 0},
-		{"socket", u.Socket != ""},
-		{"transport", u.Transport != "" && u.Transport != "auto"},
-		{"auth", u.Auth.isSet()},
-	} {
+// setKey is a key of an upstream, and whether it has a value.
+type setKey struct {
+	name string
+	set  bool
+}
+
+func namesOfSet(keys ...setKey) (names []string) {
+	for _, key := range keys {
 		if key.set {
 			names = append(names, key.name)
 		}
 	}
 	return names
+}
+
+// processKeys returns the keys with a value that only an upstream with a process may have.
+func (u Upstream) processKeys() []string {
+	return namesOfSet(setKey{"args", len(u.Args) > 0}, setKey{"env", len(u.Env) > 0}, setKey{"cwd", u.Dir != ""}, setKey{"isolate", u.Isolate != nil})
+}
+
+// httpKeys returns the keys with a value that only an upstream with a URL may have.
+func (u Upstream) httpKeys() []string {
+	return namesOfSet(setKey{"headers", len(u.Headers) > 0}, setKey{"socket", u.Socket != ""}, setKey{"transport", u.Transport != "" && u.Transport != "auto"}, setKey{"auth", u.Auth.isSet()})
 }
 
 // stdioProblems returns problems of values that the operating system would refuse or truncate.

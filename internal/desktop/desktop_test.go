@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// TestNotify: a text cannot become an option or markup, and a missing program is told as such.
+// TestNotify: a text cannot become an option or markup, and a missing program is an error.
 func TestNotify(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("notify-send is of Linux")

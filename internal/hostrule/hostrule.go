@@ -34,8 +34,8 @@ func Host(host string) string {
 	return ""
 }
 
-// One checks a host whose requests get header fields, among all hosts. A wildcard would give the values to each host below a name,
-// also to one of somebody else.
+// One checks a host with header fields for its requests, among all hosts. A wildcard would give the values to each host below a name,
+// also to one of another owner.
 func One(host string, all []string) string {
 	const https = ":443"
 	same := func(other string) bool { return strings.TrimSuffix(other, https) == strings.TrimSuffix(host, https) }

@@ -72,7 +72,7 @@ func named(name string, err error) error {
 	return fmt.Errorf("tool %s: %w", name, err)
 }
 
-// program returns the upstream whose process is one run of a program.
+// program returns an upstream with a process that is one run of a program.
 func (s *server) program(c *commandtool.Command, args []string) config.Upstream {
 	up, isolate := s.up, *s.up.Isolate
 	isolate.Checkpoint = false

@@ -164,7 +164,7 @@ func (e *Edge) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return c, nil
 }
 
-// listener gives the server the connections whose handshake is complete.
+// listener gives the server the connections after their handshakes.
 type listener struct{ e *Edge }
 
 func (l listener) Accept() (net.Conn, error) {

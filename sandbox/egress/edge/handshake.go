@@ -67,7 +67,7 @@ func handshakeReason(err error, greeted bool) string {
 	return ""
 }
 
-// alertReason returns the reason for an alert of the sandbox, whose text is one of a few.
+// alertReason returns the reason for an alert of the sandbox. Its text is one of a few.
 func alertReason(alert string) string {
 	if strings.Contains(alert, "certificate") {
 		return ReasonUntrusted + " (" + alert + ")"

@@ -23,7 +23,7 @@ func AlertsCommand(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "alerts COMMAND",
 		Short:   "test the receivers of alerts",
-		Long:    "Alerts works with the section alerts of the settings: webhooks and desktops that are\ntold of approvals, quarantined tools, upstreams that are not available, and budgets.",
+		Long:    "Alerts works with the section alerts of the settings: webhooks and desktops\nthat get approvals, quarantined tools, upstreams that are not available, and budgets.",
 		Example: "  sallyport alerts test",
 	}
 	return cli.Group(cmd, alertsTestCommand(a))

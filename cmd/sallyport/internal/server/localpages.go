@@ -31,7 +31,7 @@ type localPages struct {
 	app     *app
 	service *service
 	// running ends when the gateway stops serving.
-	running context.Context
+	running context.Context //nolint:containedctx // the pages end with the gateway, not with the request that opened them
 
 	mu     sync.Mutex
 	listed *httpListener // nil until there are pages
