@@ -33,7 +33,8 @@ type filePatch struct {
 //   - bleve registers the formats of its segments on disk, of seven versions, and an older kind of index with its stores. The
 //     index here is of the newer kind, and its segments have a format of their own, in memory.
 //   - The storage engine has pages about the process, speaks MQTT and WebSocket, and joins other clusters, at ports that are
-//     never open. It reads a configuration file, which it has none of. Its client can encode messages with gob, which nothing does.
+//     never open. Its system account answers questions about the server, which no client of that account asks. It reads a
+//     configuration file, which it has none of. Its client can encode messages with gob, which nothing does.
 //   - The library that checks telephone numbers contains the names of regions in all languages, which are not used.
 //   - The SDK of MCP encodes the cursors of its lists with gob; only the process that made a cursor reads it.
 //   - CEL can read its environment from YAML, which nothing does, with another version of the YAML library.
@@ -60,6 +61,10 @@ func patches() []patch {
 				{"\t\ts.startGateways()\n", ""}, {"\t\ts.startLeafNodeAcceptLoop()\n", ""}, {"\t\ts.solicitLeafNodeRemotes(opts.LeafNode.Remotes)\n", ""},
 			}},
 			{"server/parser.go", [][2]string{{"return c.mqttParse(buf)", "return nil"}}},
+			{"server/events.go", [][2]string{
+				{"\tmonSrvc := map[string]sysMsgHandler{\n…\tfor name, req := range monSrvc {\n", "\tmonSrvc := map[string]sysMsgHandler{}\n\tvar profilez msgHandler\n\tfor name, req := range monSrvc {\n"},
+				{"\textractAccount := func(subject string) (string, error) {\n…\tfor name, req := range monAccSrvc {\n", "\tmonAccSrvc := map[string]sysMsgHandler{}\n\tfor name, req := range monAccSrvc {\n"},
+			}},
 			{"server/opts.go", [][2]string{{"\tm, digest, err := conf.ParseFileWithChecksDigest(configFile)\n…\treturn o.processConfigFile(configFile, m)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
 			{"server/reload.go", [][2]string{{"\tnewOpts, err := ProcessConfigFile(configFile)\n…\treturn s.ReloadOptions(newOpts)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
 		}},
