@@ -45,7 +45,7 @@ tools:
     run: [python3, -c, "import socket; socket.create_connection(('1.1.1.1', 443), 3)"]
   wait:
     run: [sh, -c, 'sleep 1000 & sleep 1000 & echo started >&2; wait']
-    timeout: 2s
+    timeout: 10s
   broken:
     run: [echo, "{not json"]
     output: json
@@ -95,7 +95,7 @@ func TestCommandTools(t *testing.T) {
 		{"find", `{"word": "["}`, "error: grep exited with status 2\nstderr: /usr/bin/grep: ", ""},
 		{"write", `{"file": "` + file + `"}`, "error: sh exited with status 2\nstderr: sh: 1: cannot create " + file + ": Read-only file system", ""},
 		{"connect", `{}`, "error: python3 exited with status 1\nstderr: Traceback", ""},
-		{"wait", `{}`, "error: sh was stopped: it ran longer than its timeout, 2s\nstderr: started", ""},
+		{"wait", `{}`, "error: sh was stopped: it ran longer than its timeout, 10s\nstderr: started", ""},
 		{"broken", `{}`, "error: echo did not print one JSON value: invalid character 'n'", ""},
 		{"host", `{}`, "False ['GIVEN', 'HOME', 'LANG', 'MALLOC_ARENA_MAX', 'PATH', 'TMPDIR'] /home/server 1\n", ""},
 	} {
