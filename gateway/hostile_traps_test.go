@@ -31,7 +31,7 @@ var overStdio = []trap{
 
 	{mode: "hang-start", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"upstream bad"}},
 	{mode: "silent-discover", args: hello, waits: true, says: echoes()},
-	{mode: "hang-discover", args: hello, patience: 20 * time.Second, says: echoes()},
+	{mode: "hang-discover", args: hello, patience: time.Minute, says: echoes()},
 	{mode: "never-answers", set: short, kind: tool.Timeout, says: []string{"bad.echo gave no answer within "}},
 	{mode: "slow-drip", set: short, kind: tool.Timeout, says: []string{"bad.echo gave no answer within "}},
 

@@ -58,8 +58,8 @@ func (a *api) executions(r *http.Request) (ExecutionList, error) {
 	return list, err
 }
 
-// ExecutionRecord is the record of an execution: the program and its outcome.
-type ExecutionRecord struct {
+// Record is the record of an execution: the program and its outcome.
+type Record struct {
 	history.Record
 	DurationMS float64 `json:"duration_ms"`
 	// Duration is in nanoseconds.
@@ -84,9 +84,9 @@ type RecordedCall struct {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // execution returns the record.
-func (a *api) execution(r *http.Request) (ExecutionRecord, error) {
+func (a *api) execution(r *http.Request) (Record, error) {
 	record, err := a.service.Record(r.Context(), r.PathValue("id"))
-	detail := ExecutionRecord{Record: record, DurationMS: milliseconds(record.Duration), Duration: record.Duration}
+	detail := Record{Record: record, DurationMS: milliseconds(record.Duration), Duration: record.Duration}
 	for _, c := range record.Calls {
 		detail.Calls = append(detail.Calls, RecordedCall{RecordedCall: c, DurationMS: milliseconds(c.Duration), Duration: c.Duration})
 	}

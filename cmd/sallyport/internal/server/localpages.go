@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -80,7 +81,7 @@ func (p *localPages) listener(open bool) (*httpListener, error) {
 	settings.URL, settings.RequireToken, settings.OAuth, settings.Login = "", true, nil, nil
 	settings.Grace = time.Second // the client that started this process waits for its end
 	tokens := access.OpenTokens(p.app.DataDir(), p.service.log)
-	listener, err := httpserver.Listen(p.running, "127.0.0.1:0", settings, tokens)
+	listener, err := httpserver.Listen(p.running, net.JoinHostPort("127.0.0.1", "0"), settings, tokens)
 	if err != nil {
 		return nil, err
 	}
