@@ -89,8 +89,18 @@ func (s *session) next(ctx context.Context) (guestFrame, io.Reader, error) {
 	}
 }
 
-// logGuestError logs a protocol error of the guest, but not a mere disconnect.
+// disconnect is ErrClosed, with the error of the connection for the log.
+type disconnect struct{ cause error }
+
+func (d disconnect) Error() string { return ErrClosed.Error() }
+func (d disconnect) Unwrap() error { return ErrClosed }
+
+// logGuestError logs a protocol error of the guest. A mere disconnect is normal: each process that exits has one.
 func (s *session) logGuestError(err error) {
+	if d, ok := errors.AsType[disconnect](err); ok {
+		s.log.Debug("guest disconnected", "error", d.cause)
+		return
+	}
 	if err != nil && err != ErrClosed { //nolint:errorlint // what wraps it says more
 		s.log.Warn("guest was cut off", "error", err)
 	}
@@ -163,7 +173,7 @@ func closedBy(err error) error {
 	if errors.Is(err, websocket.ErrReadLimit) {
 		return fmt.Errorf("%w: its frame was too large", ErrClosed)
 	}
-	return ErrClosed
+	return disconnect{err}
 }
 
 // admit starts a call within the limits. The reader blocks until a slot and memory for the
