@@ -273,7 +273,7 @@ func (h *hostile) beside(t *testing.T) (end func()) {
 	var caller sync.WaitGroup
 	caller.Go(func() {
 		for n := 0; ; n++ {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the first call waits for many processes to start
 			said := fmt.Sprintf(`{"n":%d}`, n)
 			result, err := h.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "good", Name: "echo"}, Args: json.RawMessage(said)})
 			cancel()
