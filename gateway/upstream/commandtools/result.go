@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sallyport/internal/commandtool"
+	"sallyport/internal/jsonobject"
 	"sallyport/internal/sanitize"
 )
 
@@ -66,7 +67,7 @@ func wrongJSON(data []byte) string {
 	if err := json.Unmarshal(data, &value); err != nil {
 		return sanitize.Line(err.Error(), 200)
 	}
-	if nesting(data) > maxNesting {
+	if jsonobject.Nesting(data) > maxNesting {
 		return fmt.Sprintf("it is nested deeper than %d levels", maxNesting)
 	}
 	return ""
@@ -112,24 +113,4 @@ func (r *run) failure(c *commandtool.Command, why string) map[string]any {
 		text += "\nstdout: " + sanitize.Text(shown, maxShown)
 	}
 	return failed(text)
-}
-
-// nesting returns how deep valid JSON is nested.
-func nesting(data []byte) (deepest int) {
-	depth, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return deepest
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sallyport/internal/jsonobject"
 	"sallyport/internal/sanitize"
 )
 
@@ -78,7 +79,7 @@ func (o *operation) resultOf(resp *http.Response, data []byte) json.RawMessage {
 	switch {
 	case len(trimmed) == 0 || o.method == http.MethodHead:
 		return appendJSON(nil, newObject("content", []any{textBlock(o.emptyText(resp))}))
-	case (isJSON(kind) || kind == "" || o.result != asFound) && json.Valid(trimmed) && nesting(trimmed) <= maxNesting:
+	case (isJSON(kind) || kind == "" || o.result != asFound) && json.Valid(trimmed) && jsonobject.Nesting(trimmed) <= maxNesting:
 		return o.jsonResult(bytes.ToValidUTF8(trimmed, []byte("\uFFFD")))
 	case isText(kind, data):
 		return appendJSON(nil, newObject("content", []any{textBlock(strings.ToValidUTF8(string(data), "\uFFFD"))}))
@@ -135,24 +136,4 @@ func binaryBlock(resp *http.Response, kind string, data []byte) *object {
 	uri := *resp.Request.URL
 	uri.RawQuery, uri.User = "", nil
 	return newObject("type", "resource", "resource", newObject("uri", uri.String(), "mimeType", kind, "blob", encoded))
-}
-
-// nesting returns how deep valid JSON is nested.
-func nesting(data []byte) (deepest int) {
-	depth, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return deepest
 }
