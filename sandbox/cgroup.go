@@ -44,7 +44,11 @@ type cgroups struct {
 	headroom int64
 }
 
-// findCgroups reads our own cgroup from the files of self, a folder like /proc/self, and tries to make a cgroup there.
+// ownThread is the folder with the cgroups of the calling thread. That of the process, /proc/self, has those of its first
+// thread, which may be in a sandbox's cgroup while it starts it, see enter; then it is locked, so it is not the calling one.
+const ownThread = "/proc/thread-self"
+
+// findCgroups reads our own cgroup from the files of self, a folder like ownThread, and tries to make a cgroup there.
 func findCgroups(self string) cgroups {
 	own := ownCgroups(self)
 	if dir := own["memory"]; canMake(dir, "memory.limit_in_bytes") {

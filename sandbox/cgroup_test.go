@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/testutil"
 )
@@ -64,7 +66,7 @@ func TestOwnCgroups(t *testing.T) {
 // likes, and names a controller that can be had there: memory, if v1 does not have it.
 func realCgroup(t *testing.T) (dir, controller string) {
 	t.Helper()
-	parent := ownCgroups("/proc/self")[""]
+	parent := ownCgroups(ownThread)[""]
 	if os.Geteuid() != 0 || !canMake(parent, "cgroup.procs") {
 		t.Skip("no cgroup v2 that this user can write")
 	}
@@ -146,7 +148,7 @@ func TestDelegatedCgroup(t *testing.T) {
 // inDelegatedCgroup is alone in a cgroup v2 that it may write.
 func inDelegatedCgroup(t *testing.T, dir, controller string) {
 	t.Helper()
-	if own := ownCgroups("/proc/self")[""]; own != dir {
+	if own := ownCgroups(ownThread)[""]; own != dir {
 		t.Fatalf("this is %s, not %s", own, dir)
 	}
 	for range 2 {
@@ -154,7 +156,7 @@ func inDelegatedCgroup(t *testing.T, dir, controller string) {
 			t.Fatal("the controller was not got")
 		}
 	}
-	if own := ownCgroups("/proc/self")[""]; filepath.Dir(own) != dir || !strings.HasPrefix(filepath.Base(own), gatewayCgroupPrefix) {
+	if own := ownCgroups(ownThread)[""]; filepath.Dir(own) != dir || !strings.HasPrefix(filepath.Base(own), gatewayCgroupPrefix) {
 		t.Errorf("moved to %s", own)
 	}
 	c := cgroups{mode: CgroupV2, memory: dir, cpu: dir, limitsMemory: controller == "memory", headroom: sentryHeadroom}
@@ -166,7 +168,7 @@ func inDelegatedCgroup(t *testing.T, dir, controller string) {
 			t.Errorf("limit %s", data)
 		}
 	}
-	if found := findCgroups("/proc/self"); found.mode == CgroupV2 && found.memory != dir { // where v1 is not in the way
+	if found := findCgroups(ownThread); found.mode == CgroupV2 && found.memory != dir { // where v1 is not in the way
 		t.Errorf("the next host would use %+v", found)
 	}
 }
@@ -212,7 +214,7 @@ func checkCgroup(t *testing.T, group *cgroup) {
 }
 
 func TestCgroupOfThisMachine(t *testing.T) {
-	c := findCgroups("/proc/self")
+	c := findCgroups(ownThread)
 	if c.mode == NoCgroup {
 		t.Skip("this user can make no cgroups")
 	}
@@ -238,9 +240,43 @@ func TestCgroupOfThisMachine(t *testing.T) {
 	}
 }
 
+// TestCgroupsBesideAStart: while the first thread of this process is in a sandbox's cgroup to start it, another host finds our own.
+func TestCgroupsBesideAStart(t *testing.T) {
+	c := findCgroups(ownThread)
+	if c.mode != CgroupV1 {
+		t.Skip("only threads of cgroup v1 have cgroups of their own")
+	}
+	group, err := c.make(cgroupName("/state/host-start", strconv.Itoa(os.Getpid())), 64<<20)
+	must(t, err)
+	t.Cleanup(func() { must(t, group.remove()) })
+	move := func(dir string) error {
+		return os.WriteFile(filepath.Join(dir, "tasks"), []byte(strconv.Itoa(os.Getpid())), 0o600)
+	}
+	must(t, move(group.memory()))
+	defer func() { must(t, move(c.memory)) }()
+	if found := onOtherThread(func() cgroups { return findCgroups(ownThread) }); found != c {
+		t.Errorf("found %+v, want %+v", found, c)
+	}
+}
+
+// onOtherThread calls f on a thread that is not the first one of this process.
+func onOtherThread[T any](f func() T) T {
+	result := make(chan T)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if unix.Gettid() == os.Getpid() { // the first one is locked, so the next call has another
+			result <- onOtherThread(f)
+		} else {
+			result <- f()
+		}
+	}()
+	return <-result
+}
+
 // TestCgroupsOfAHostThatWasElsewhere: who clears a dead host away may be in another cgroup than that one was.
 func TestCgroupsOfAHostThatWasElsewhere(t *testing.T) {
-	c := findCgroups("/proc/self")
+	c := findCgroups(ownThread)
 	if c.mode == NoCgroup {
 		t.Skip("this user can make no cgroups")
 	}

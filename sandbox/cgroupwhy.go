@@ -12,7 +12,7 @@ import (
 func checkCgroups(opts Options, r rights.Rights) Check {
 	found := cgroups{mode: NoCgroup}
 	if !opts.NoCgroups {
-		found = findCgroups("/proc/self")
+		found = findCgroups(ownThread)
 	}
 	check := Check{Name: "limits", OK: true, Warn: !found.limitsMemory, Detail: string(found.mode)}
 	switch {
@@ -24,7 +24,7 @@ func checkCgroups(opts Options, r rights.Rights) Check {
 		check.Fix = "nothing needs to be done; " + rights.OwnScope
 		return check
 	}
-	why, readOnly := whyNoCgroup(ownCgroups("/proc/self"))
+	why, readOnly := whyNoCgroup(ownCgroups(ownThread))
 	check.Detail += " (memory every 20 ms, processor time every 100 ms), because " + why
 	check.Fix = "nothing needs to be done; " + r.WritableCgroups(readOnly)
 	return check

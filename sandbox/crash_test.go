@@ -49,6 +49,17 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// TestSlowMachine: the report of a program is read even if its processes have ended before this process knew of its begin.
+func TestSlowMachine(t *testing.T) {
+	host, _ := newColdHost(t)
+	for interpreter, code := range map[sandbox.Interpreter]string{sandbox.Python: "6 * 7", sandbox.Node: "export default 6 * 7"} {
+		report, err := sandbox.RunOnSlowMachine(t.Context(), host, sandboxtest.Job(interpreter, code))
+		if err != nil || report.Result.Value == nil || report.Result.Value.Text != "42" {
+			t.Errorf("%s: %+v, %v", interpreter, report, err)
+		}
+	}
+}
+
 func TestCancel(t *testing.T) {
 	host, _ := newColdHost(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)

@@ -4,7 +4,12 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
+	"time"
+
+	"sallyport/sandbox/bridge"
 )
 
 // AwaitReuse waits until programs of the job's owner can share a sandbox, and returns why they cannot.
@@ -57,4 +62,24 @@ func SharedPrograms(h *Host, job Job) (n int) {
 		n += b.zygote.Programs()
 	}
 	return n
+}
+
+// RunOnSlowMachine runs a program in a sandbox of its own while this process has no time for it: its begin is noticed after
+// the sandbox's processes have ended.
+func RunOnSlowMachine(ctx context.Context, h *Host, job Job) (bridge.Report, error) {
+	b, err := h.openReady(ctx, kindOf(job), job.ID, "")
+	if err != nil {
+		return bridge.Report{}, err
+	}
+	e := &execution{instance: b, job: job}
+	e.ctx, e.stop = context.WithCancelCause(b.ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(e.watchProcess)
+	report, err := b.bridge.Run(e.ctx, bridge.Program{Code: job.Code, ValueLimit: 100}, e.account(nil, nil), func() {
+		<-b.ended()
+		time.Sleep(200 * time.Millisecond) // a host that gives up gives up in this time
+	})
+	e.stop(nil)
+	watcher.Wait()
+	return report, errors.Join(err, b.close())
 }

@@ -117,7 +117,7 @@ func (h *Host) findRuntime() error {
 	h.runsc = &runsc.Runsc{Path: path, Rootless: rights.Read("/", os.Geteuid()).Rootless(), DebugLog: h.opts.DebugLog}
 	h.cgroups = cgroups{mode: NoCgroup}
 	if !h.opts.NoCgroups {
-		h.cgroups = findCgroups("/proc/self")
+		h.cgroups = findCgroups(ownThread)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -138,16 +137,10 @@ type execution struct {
 	stderr   *outputBuffer
 	ctx      context.Context //nolint:containedctx // ends with the program
 	stop     context.CancelCauseFunc
-	// started is set when the guest has the program.
-	started atomic.Bool
 }
 
-// After runsc exits, the host waits connectGrace if the guest does not have the program yet. Otherwise it waits until all
-// frames are read, such as files for a slow workspace, at most readGrace.
-const (
-	connectGrace = 50 * time.Millisecond
-	readGrace    = 30 * time.Second
-)
+// readGrace is how long the frames of a guest may be read after runsc has exited, such as files for a slow workspace.
+const readGrace = 30 * time.Second
 
 // run runs the program and waits for its end. The sandbox can be used again if b.stays is set afterwards.
 func (b *instance) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
@@ -191,7 +184,6 @@ func (e *execution) runProgram(caller bridge.Caller) (Outcome, error) {
 	account := e.account(caller, clock)
 	e.instance.reusable = false
 	report, err := e.instance.bridge.Run(e.ctx, program, account, func() {
-		e.started.Store(true)
 		clock.Reset(limits.Timeout)
 	})
 	e.instance.reusable, e.instance.lastAlive = report.Reusable, time.Now()
@@ -259,16 +251,14 @@ func (e *execution) drainOutput(err error) {
 	}
 }
 
-// watchProcess stops the execution if runsc exits before the guest has reported the program's end.
+// watchProcess stops the execution if runsc has exited and the guest's report of the program's end does not come. The guest
+// was connected before, so usually the end of its connection comes first, after all that it has sent: a short program may have
+// ended before this process knows that it has begun.
 func (e *execution) watchProcess() {
 	select {
 	case <-e.instance.ended():
-		wait := connectGrace
-		if e.started.Load() || e.instance.zygote != nil { // a forked process was connected before it began
-			wait = readGrace
-		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(readGrace):
 			e.stop(bridge.ErrClosed)
 		case <-e.ctx.Done():
 		}
