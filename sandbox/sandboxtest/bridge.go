@@ -175,8 +175,8 @@ heard[-1], len(heard) < 300`,
 	},
 	{
 		Name: "the clock stands still while a person is waited for, and goes on after it", Status: sandbox.TimedOut,
-		Python: "import time\nfrom sallyport import call\ncall('test.person')\nprint('answered', flush=True)\ntime.sleep(5)",
-		Limit:  func(l *sandbox.Limits) { l.Timeout = time.Second }, Within: 4 * time.Second,
+		Python: "import time\nfrom sallyport import call\ncall('test.person')\nprint('answered', flush=True)\ntime.sleep(20)",
+		Limit:  func(l *sandbox.Limits) { l.Timeout = 3 * time.Second }, Within: 8 * time.Second,
 		Check: func(t *testing.T, o sandbox.Outcome) { wantStdout(t, o, "answered\n") },
 	},
 	{

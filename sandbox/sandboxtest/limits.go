@@ -24,7 +24,7 @@ var limitCases = []Case{
 	},
 	{
 		Name: "what was printed before the limit is kept", Status: sandbox.TimedOut, Python: "print('so far', flush=True)\nwhile True: pass",
-		Limit: func(l *sandbox.Limits) { l.Timeout = time.Second },
+		Limit: func(l *sandbox.Limits) { l.Timeout = 4 * time.Second },
 		Check: func(t *testing.T, o sandbox.Outcome) { wantStdout(t, o, "so far\n") },
 	},
 	{

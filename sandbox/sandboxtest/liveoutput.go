@@ -32,7 +32,7 @@ func (h *outputRecorder) output() string {
 
 // Call implements [bridge.Caller]: it answers only after the output that precedes the call has been received.
 func (h *outputRecorder) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	for end := time.Now().Add(10 * time.Second); h.output() != h.want && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); h.output() != h.want && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if got := h.output(); got != h.want {

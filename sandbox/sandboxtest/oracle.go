@@ -313,7 +313,7 @@ func (r *Testbed) checkNoSecret(t *testing.T, where, text string) {
 // checkNothingLeft is O2: what is made for a sandbox is counted, beyond those that wait for programs.
 func (r *Testbed) checkNothingLeft(t *testing.T, jobs []string) {
 	t.Helper()
-	testutil.Eventually(t, fmt.Sprintf("no more than %d sandboxes live (O2)", r.Waiting), 10*time.Second, func() bool {
+	testutil.Eventually(t, fmt.Sprintf("no more than %d sandboxes live (O2)", r.Waiting), time.Minute, func() bool {
 		return r.sandboxes() <= r.Waiting
 	})
 	for _, id := range jobs {
@@ -324,7 +324,7 @@ func (r *Testbed) checkNothingLeft(t *testing.T, jobs []string) {
 func (r *Testbed) awaitNothingOf(t *testing.T, id string) {
 	t.Helper()
 	left := findByID(r.State, id)
-	for end := time.Now().Add(10 * time.Second); len(left) > 0; left = findByID(r.State, id) {
+	for end := time.Now().Add(time.Minute); len(left) > 0; left = findByID(r.State, id) {
 		if time.Now().After(end) {
 			t.Fatalf("left of %s (O2): %s", id, strings.Join(left, " "))
 		}
