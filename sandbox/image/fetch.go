@@ -110,7 +110,8 @@ func (r reference) fetch(ctx context.Context, into *os.Root, opts Options) (Root
 			return Root{}, fmt.Errorf("layer %d: %w", n+1, explain(err))
 		}
 	}
-	return Root{Digest: digest.String(), Path: searchPath(config.Config.Env)}, nil
+	root := Root{Digest: digest.String(), Path: searchPath(config.Config.Env), Program: u.program(config.Config)}
+	return root, u.makeNameFiles()
 }
 
 // choose returns the image itself, or the image of an index that is for the machine.

@@ -70,6 +70,8 @@ type Root struct {
 	// Python and Node are the paths inside of the interpreters that were found; "" is none.
 	Python string `json:"python,omitempty"`
 	Node   string `json:"node,omitempty"`
+	// Program is what it runs.
+	Program Program `json:"program"`
 }
 
 // The errors of references and images.
@@ -85,7 +87,7 @@ var (
 )
 
 // unpackVersion is the version of unpacking: it changes when the same image is unpacked differently.
-const unpackVersion = "1"
+const unpackVersion = "2"
 
 // Pull returns the directory of an image, and fetches it if it does not exist yet.
 // Concurrent pulls of the same image, also by other processes, fetch it once. A pull

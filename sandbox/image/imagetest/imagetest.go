@@ -30,6 +30,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
 )
 
@@ -37,11 +38,34 @@ import (
 // into a registry that lasts as long as the test, and returns how it is pinned.
 func Push(tb testing.TB, layers ...[]byte) string {
 	tb.Helper()
+	return NewRegistry(tb).Push(tb, "latest", v1.Config{}, layers...)
+}
+
+// Registry is a registry that lasts as long as the test.
+type Registry struct {
+	// Repository is the name of the images that are pushed, without a tag.
+	Repository string
+	// Close ends it.
+	Close func()
+}
+
+// Config describes the program of an image.
+type Config = v1.Config
+
+// NewRegistry returns an empty registry.
+func NewRegistry(tb testing.TB) *Registry {
+	tb.Helper()
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0))) //nolint:forbidigo // the registry's own log, which goes nowhere
 	server := httptest.NewUnstartedServer(handler)
 	tlstest.StartHTTP1(tb, server) // the handler reads an upload with its lock held, which blocks the other streams of an HTTP/2 connection
 	tb.Cleanup(server.Close)
-	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH})
+	return &Registry{strings.TrimPrefix(server.URL, "https://") + "/tests/interpreter", server.Close}
+}
+
+// Push makes an image for this machine of the layers, gives it a tag, and returns how it is pinned.
+func (r *Registry) Push(tb testing.TB, tag string, config Config, layers ...[]byte) string {
+	tb.Helper()
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH, Config: config})
 	for _, data := range layers {
 		layer, layerErr := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 			tarball.WithCompressionLevel(compression(data)), tarball.WithCompressedCaching)
@@ -52,7 +76,7 @@ func Push(tb testing.TB, layers ...[]byte) string {
 			tb.Fatal(err)
 		}
 	}
-	repository, err := name.NewRepository(strings.TrimPrefix(server.URL, "https://") + "/tests/interpreter")
+	reference, err := name.NewTag(r.Repository + ":" + tag)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -60,11 +84,10 @@ func Push(tb testing.TB, layers ...[]byte) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	reference := repository.Digest(digest.String())
 	if err := remote.Write(reference, image); err != nil {
 		tb.Fatal(err)
 	}
-	return reference.String()
+	return r.Repository + "@" + digest.String()
 }
 
 // compression returns the level of gzip for a layer. A large layer has stored blocks only: the race detector makes
@@ -179,6 +202,27 @@ func (a *archive) add(path string) {
 	}
 }
 
+// Server returns a layer with a static MCP server, /server, that needs nothing else. Its tools are about, read, write and dial.
+func Server(tb testing.TB) []byte {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "server")
+	build := exec.CommandContext(tb.Context(), "go", "build", "-ldflags=-s -w", "-o", file, "./sandbox/image/imagetest/testdata/server") //nolint:forbidigo // a build ends by itself
+	build.Dir, build.Env = testutil.ModuleRoot(tb), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("build: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a := newArchive(tb)
+	a.header(&tar.Header{Typeflag: tar.TypeReg, Name: "server", Mode: 0o755, Size: int64(len(data))})
+	if _, err := a.tar.Write(data); err != nil {
+		tb.Fatal(err)
+	}
+	return a.close()
+}
+
 // Texts returns a layer with files that hold these texts, by absolute path.
 func Texts(tb testing.TB, files map[string]string) []byte {
 	tb.Helper()
@@ -189,6 +233,14 @@ func Texts(tb testing.TB, files map[string]string) []byte {
 			tb.Fatal(err)
 		}
 	}
+	return a.close()
+}
+
+// Link returns a layer with a symbolic link at an absolute path.
+func Link(tb testing.TB, path, target string) []byte {
+	tb.Helper()
+	a := newArchive(tb)
+	a.link(path, target)
 	return a.close()
 }
 
