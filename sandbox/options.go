@@ -122,7 +122,10 @@ type ThirdParty struct {
 	Home string
 	// Writable maps paths in the sandbox to host folders that it may change.
 	Writable map[string]string
-	// Owner runs it as the owner of the files of this process's user, in place of nobody.
+	// Scratch are folders in the sandbox that it may change in memory.
+	Scratch []string
+	// User runs it as a user of its root; nil is nobody. Owner runs it as the owner of the files of this process's user.
+	User  *User
 	Owner bool
 	// Network is the network; nil is none. NameServer is the address of its name server.
 	Network    Network
@@ -132,6 +135,9 @@ type ThirdParty struct {
 	// Plan chooses how to start it, by a digest of all that its state depends on. It may replace the streams. nil is the zero Plan.
 	Plan func(digest string) Plan
 }
+
+// User is a user and its group.
+type User struct{ UID, GID uint32 }
 
 // Plan says how a third-party program starts. The zero Plan starts it from nothing.
 type Plan struct {

@@ -60,8 +60,8 @@ func MountPoints() []string {
 
 // root lays out the root file system of an environment in dir, which must not
 // exist yet and must stay while its sandboxes live. An environment needs at least one
-// of the interpreters: see program. points are further mount points, for sandboxes that
-// do not run jobs.
+// of the interpreters: see program. points are the mount points for a sandbox that
+// does not run jobs, and needs no interpreter.
 func (h *Host) root(dir string, env Environment, points ...string) (*rootfs, error) {
 	if env.Root == "" {
 		env.Masked = slices.Concat(h.opts.Masked, env.Masked)
@@ -69,7 +69,10 @@ func (h *Host) root(dir string, env Environment, points ...string) (*rootfs, err
 	} else if err := CheckRoot(env.Root, h.dir, h.opts.Snapshots); err != nil {
 		return nil, err
 	}
-	l := layout{env: env, dir: filepath.Join(dir, "rootfs"), emptyFile: filepath.Join(dir, "nothing"), points: append(MountPoints(), points...)}
+	l := layout{env: env, dir: filepath.Join(dir, "rootfs"), emptyFile: filepath.Join(dir, "nothing"), points: points, jobs: len(points) == 0}
+	if l.jobs {
+		l.points = MountPoints()
+	}
 	if err := l.prepare(); err != nil {
 		return nil, fmt.Errorf("lay out root file system: %w", err)
 	}
@@ -86,6 +89,7 @@ type layout struct {
 	dir       string   // where our own folder is made
 	emptyFile string   // an empty file
 	points    []string // mount points of the sandbox's own mounts
+	jobs      bool     // it runs jobs
 	mounts    []specs.Mount
 }
 
@@ -139,7 +143,7 @@ func (l *layout) make() (*rootfs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.programs) == 0 {
+	if l.jobs && len(r.programs) == 0 {
 		return nil, fmt.Errorf("it has no interpreter: %w", errors.Join(r.missing[Python], r.missing[Node]))
 	}
 	if err := l.mask(r); err != nil {

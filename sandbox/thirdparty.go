@@ -60,9 +60,9 @@ func (f *ThirdParty) closeStreams() {
 // points returns the mount points of a service, of which dir is one.
 func (f *ThirdParty) points(dir string) []string {
 	if f == nil {
-		return []string{dir}
+		return append(MountPoints(), dir)
 	}
-	return append([]string{dir, HomeDir}, slices.Collect(maps.Keys(f.Writable))...)
+	return slices.Concat([]string{"/proc", "/dev", "/tmp", dir, HomeDir}, f.Scratch, slices.Collect(maps.Keys(f.Writable)))
 }
 
 // mounts returns the mounts of a service: a third-party program has no wrappers and no guest, but a home and folders to write.
@@ -76,6 +76,9 @@ func (f *ThirdParty) mounts(common []specs.Mount) []specs.Mount {
 		home = bindWritable(HomeDir, f.Home)
 	}
 	all = append(all, home)
+	for _, at := range f.Scratch {
+		all = append(all, tmpfs(at, tmpSize, homeInodes, "0777"))
+	}
 	for at, source := range f.Writable {
 		all = append(all, bindWritable(at, source))
 	}
@@ -92,7 +95,10 @@ func (f *ThirdParty) adapt(p *specs.Process) *specs.Process {
 	if f == nil {
 		return p
 	}
-	if p.Cwd = HomeDir; f.Owner {
+	if p.Cwd = HomeDir; f.User != nil {
+		p.User = specs.User{UID: f.User.UID, GID: f.User.GID}
+	}
+	if f.Owner {
 		p.User = specs.User{}
 	}
 	if f.Cwd != "" {
@@ -171,15 +177,35 @@ func (f *ThirdParty) namespace() string {
 	return "/proc/self/ns/net"
 }
 
-// addNames lets programs resolve names by the name server of the network.
-func (f *ThirdParty) addNames(root string) error {
-	if f.network() == nil {
-		return nil
+// addNames lets programs resolve names by the name server of the network. A root of its own has files mounted over its own ones.
+func (r *rootfs) addNames(service Service, own string) error {
+	f, root := service.ThirdParty, service.Environment.Root
+	files := map[string]string{}
+	if f.network() != nil {
+		files["resolv.conf"] = "nameserver " + f.NameServer + "\noptions timeout:2 attempts:2\n"
+		files["nsswitch.conf"] = "passwd: files\ngroup: files\nhosts: files dns\n"
 	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(root, "etc", "resolv.conf"), []byte("nameserver "+f.NameServer+"\noptions timeout:2 attempts:2\n"), 0o644),
-		os.WriteFile(filepath.Join(root, "etc", "nsswitch.conf"), []byte("passwd: files\ngroup: files\nhosts: files dns\n"), 0o644),
-	)
+	dir := filepath.Join(r.dir, "etc")
+	if root != "" {
+		files["hosts"], dir = "127.0.0.1 localhost\n::1 localhost\n", own
+	}
+	err := os.MkdirAll(dir, 0o755)
+	for name, text := range files {
+		at := "/etc/" + name
+		if root != "" {
+			if info, err := os.Lstat(root + at); err != nil || !info.Mode().IsRegular() || !isRealFolder(root+"/etc") {
+				continue
+			}
+			r.mounts = append(r.mounts, bind(at, filepath.Join(dir, name)))
+		}
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644), os.Chmod(filepath.Join(dir, name), 0o644))
+	}
+	return err
+}
+
+func isRealFolder(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
 }
 
 func isFile(path string) bool {
@@ -189,9 +215,6 @@ func isFile(path string) bool {
 
 // addFiles makes the mount points of single files. Only a root file system that is laid out for this service can have them.
 func (r *rootfs) addFiles(service Service, files map[string]bool) error {
-	if err := service.ThirdParty.addNames(r.dir); err != nil {
-		return err
-	}
 	for at, is := range files {
 		switch {
 		case !is || slices.ContainsFunc(slices.Collect(maps.Keys(service.Mounts)), func(other string) bool { return other != at && !files[other] && within(at, other) }):
