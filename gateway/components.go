@@ -74,7 +74,7 @@ func (g *Gateway) openSandboxes() {
 		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
 	})
 	g.isolated = isolation.New(isolation.Options{
-		Sandboxes: g.Sandboxes, Installer: g.Environments, DataDir: g.opts.DataDir, Checkpoints: environments.CheckpointDir(g.opts.CacheDir), Profile: g.opts.Profile, Logger: g.log,
+		Sandboxes: g.Sandboxes, Installer: g.Environments, Images: environments.ImagesOf(g.Environments), DataDir: g.opts.DataDir, Checkpoints: environments.CheckpointDir(g.opts.CacheDir), Profile: g.opts.Profile, Logger: g.log,
 	})
 }
 

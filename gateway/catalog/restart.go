@@ -58,7 +58,7 @@ func (c *Catalog) Stderr(ctx context.Context, id, after string) (text, next stri
 		return "", "", err
 	}
 	log, ok := m.session.(stderrLog)
-	if !ok || m.cfg.Load().Command == "" {
+	if !ok || !m.cfg.Load().HasProcess() {
 		return "", "", &tool.Error{Kind: tool.Invalid, Message: "upstream " + id + " has no process here: it is reached over HTTP", Hint: "see the log of its server"}
 	}
 	text, next = log.StderrSince(after)

@@ -23,7 +23,6 @@ import (
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/deps"
-	"sallyport/sandbox/image"
 )
 
 // The folders in the cache directory for packages and images.
@@ -333,15 +332,10 @@ func (e *Environments) root(ctx context.Context, settings config.Environment) (e
 	if settings.Image == "" {
 		return env, err
 	}
-	dir, err := e.folder(imageFolder)
+	root, err := ImagesOf(e).pull(ctx, settings.Image)
 	if err != nil {
 		return env, err
 	}
-	root, err := image.Pull(ctx, settings.Image, image.Options{Dir: dir, Logger: e.opts.Logger})
-	if err != nil {
-		return env, err
-	}
-	e.lease.add(imageKey(root), func() error { return image.MarkUsed(root) })
 	env.Root, env.Digest = root.Dir, root.Digest
 	if env.Python == "" {
 		env.Python = root.Python

@@ -229,9 +229,13 @@ func (s *start) inputs() (inputs map[string]string, reason string, err error) {
 		return nil, "", err
 	}
 	home := map[string]string{sandbox.HomeDir: p.Home}
-	inputs, reason = map[string]string{}, cmp.Or(unusable(used, p.Writable, home), repeatsRandom(s.service.Interpreter, used))
+	inputs, reason = map[string]string{}, cmp.Or(unusable(used, p.Writable, home), repeatsRandom(s.service, used))
+	system := systemFolders
+	if s.service.Environment.Root != "" { // of which the digest is known
+		system = nil
+	}
 	for _, path := range append(used.Looked, s.service.Args[0]) {
-		at, ok := hostPath(path, p.Writable, s.service.Mounts, home, systemFolders)
+		at, ok := hostPath(path, p.Writable, s.service.Mounts, home, system)
 		if !ok {
 			continue
 		}
@@ -292,18 +296,29 @@ func (s *start) watchRestored(server *sandbox.Server) {
 // sharedOpenSSL matches OpenSSL's library of random numbers.
 var sharedOpenSSL = regexp.MustCompile(`/libcrypto\.so[^/]*$`)
 
+// staticOpenSSL matches programs that have a library of random numbers in them.
+var staticOpenSSL = regexp.MustCompile(`/(node|nodejs|bun|deno)$`)
+
 // repeatsRandom says why a program would get the same secret random numbers after each start from one checkpoint, "" if it would not.
 // OpenSSL's generator is in the memory of the program. Node.js can do without it, see addFreshRandom.
-func repeatsRandom(interpreter sandbox.Interpreter, used checkpoint.Activity) string {
-	if interpreter == sandbox.Node {
+func repeatsRandom(of sandbox.Service, used checkpoint.Activity) string {
+	if of.Interpreter == sandbox.Node {
 		if !hasRandom() {
 			return "this processor has no instruction for the random numbers of Node.js"
 		}
 		return ""
 	}
-	for _, path := range used.Looked {
-		if _, missing := slices.BinarySearch(used.Missing, path); !missing && sharedOpenSSL.MatchString(path) {
+	if of.Environment.Root != "" && of.Environment.Node != "" { // the start of a script of Node.js is not in the trace
+		return "its image has Node.js, whose random numbers would be the same after each start"
+	}
+	for _, path := range append(used.Looked, "/"+of.Args[0]) {
+		_, missing := slices.BinarySearch(used.Missing, path)
+		switch {
+		case missing:
+		case sharedOpenSSL.MatchString(path):
 			return "it has loaded OpenSSL, whose random numbers would be the same after each start"
+		case of.Environment.Root != "" && staticOpenSSL.MatchString(path):
+			return "it has run " + filepath.Base(path) + ", whose random numbers would be the same after each start"
 		}
 	}
 	return ""

@@ -30,6 +30,9 @@ var pythonName = regexp.MustCompile(`^python(3(\.[0-9]+)?)?$`)
 
 // resolve translates the command line of an upstream.
 func resolve(up config.Upstream) (command, error) {
+	if up.Isolate.Image != "" {
+		return command{}, nil // its command line is known when it is pulled
+	}
 	switch base := filepath.Base(up.Command); {
 	case base == "npx" || base == "bunx" || base == "pnpx":
 		return npx(base, up.Args)
@@ -38,7 +41,7 @@ func resolve(up config.Upstream) (command, error) {
 	case base == "uv" && len(up.Args) > 2 && up.Args[0] == "tool" && up.Args[1] == "run":
 		return uvx("uv tool run", up.Args[2:])
 	case base == "docker" || base == "podman":
-		return command{}, invalid("isolate cannot run "+base, "it is a client of a daemon outside of the sandbox; run the server's own program, or leave isolate out")
+		return command{}, invalid("isolate cannot run "+base, "it is a client of a daemon outside of the sandbox; name the image by isolate: {image: NAME}, in place of the command, or leave isolate out")
 	case up.Command == "node":
 		return command{interpreter: sandbox.Node, args: up.Args}, checkScript(up)
 	case pythonName.MatchString(up.Command):

@@ -22,6 +22,7 @@ import (
 	"sallyport/sandbox"
 	"sallyport/sandbox/deps"
 	"sallyport/sandbox/egress"
+	"sallyport/sandbox/image"
 )
 
 func TestMain(m *testing.M) {
@@ -32,6 +33,21 @@ func TestMain(m *testing.M) {
 
 // installer installs without the environments of a gateway.
 type installer struct{ *deps.Installer }
+
+// images are without the environments of a gateway too.
+type images struct{ image.Options }
+
+func (i images) Image(ctx context.Context, reference string) (image.Root, error) {
+	pinned, err := image.PinOnce(ctx, reference, i.Options)
+	if err != nil {
+		return image.Root{}, err
+	}
+	return image.Pull(ctx, pinned, i.Options)
+}
+
+func (i images) Moved(ctx context.Context, reference string) (string, error) {
+	return image.Moved(ctx, reference, i.Options)
+}
 
 func (i installer) Layer(ctx context.Context, request deps.Request) (deps.Layer, error) {
 	return i.Install(ctx, request)
@@ -46,7 +62,13 @@ func newLauncher(t testing.TB) *isolation.Launcher {
 // launcherWith is newLauncher with options.
 func launcherWith(t testing.TB, opts isolation.Options) *isolation.Launcher {
 	t.Helper()
-	state, packages := testutil.ShortDir(t), t.TempDir()
+	return launcherAt(t, t.TempDir(), opts)
+}
+
+// launcherAt is launcherWith with a folder of packages and images.
+func launcherAt(t testing.TB, packages string, opts isolation.Options) *isolation.Launcher {
+	t.Helper()
+	state := testutil.ShortDir(t)
 	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +78,7 @@ func launcherWith(t testing.TB, opts isolation.Options) *isolation.Launcher {
 		t.Fatal(err)
 	}
 	opts.Sandboxes, opts.Installer, opts.DataDir, opts.Logger = host, installer{made}, t.TempDir(), testutil.Logger(t)
+	opts.Images = images{image.Options{Dir: filepath.Join(packages, "images"), Logger: opts.Logger}}
 	launcher := isolation.New(opts)
 	t.Cleanup(func() {
 		launcher.Close()

@@ -1,6 +1,7 @@
 // Package isolation runs the processes of upstreams in gVisor sandboxes. Its main type is [Launcher]. A command that would
 // fetch packages (npx, uvx) becomes an installation into a layer, with a lock and without scripts of the packages, and the
-// package's program runs from the read-only layer. Nothing of a package, a binary or a server runs outside of a sandbox.
+// package's program runs from the read-only layer. An OCI image is the read-only root of its sandbox. Nothing of a package, an
+// image, a binary or a server runs outside of a sandbox.
 package isolation
 
 import (
@@ -24,6 +25,7 @@ import (
 	"sallyport/sandbox/checkpoint"
 	"sallyport/sandbox/deps"
 	"sallyport/sandbox/egress"
+	"sallyport/sandbox/image"
 )
 
 // Sandboxes starts the sandboxes.
@@ -37,10 +39,19 @@ type Installer interface {
 	Layer(ctx context.Context, request deps.Request) (deps.Layer, error)
 }
 
+// Images pulls OCI images.
+type Images interface {
+	// Image returns an image, which is kept while this process lives. A tag means the image that it named at its first use.
+	Image(ctx context.Context, reference string) (image.Root, error)
+	// Moved returns a reference with the digest that its tag has now, "" if that is still the digest of its first use.
+	Moved(ctx context.Context, reference string) (string, error)
+}
+
 // Options are the dependencies of a Launcher. All are required but DataDir.
 type Options struct {
 	Sandboxes Sandboxes
 	Installer Installer
+	Images    Images
 	// DataDir has the home folders that are kept, in upstreams/; with "" none can be.
 	DataDir string
 	// Lookup resolves the names of hosts; nil is the resolver of this machine.
@@ -60,13 +71,14 @@ type Launcher struct {
 	quit        context.Context //nolint:containedctx // ends with the gateway: an installation outlives the attempt to connect
 	stop        context.CancelFunc
 
-	mu       sync.Mutex
-	installs map[string]*install // by request
+	layers installs[deps.Layer]
+	images installs[image.Root]
+	tags   tagChecks
 }
 
 // New returns a launcher.
 func New(opts Options) *Launcher {
-	l := &Launcher{opts: opts, installs: map[string]*install{}}
+	l := &Launcher{opts: opts}
 	l.quit, l.stop = context.WithCancel(context.Background())
 	if opts.Checkpoints != "" && opts.Profile == nil {
 		var err error
@@ -115,6 +127,7 @@ func (l *Launcher) Start(ctx context.Context, up config.Upstream, streams proces
 		_, _, _ = streams.Stdin.Close(), streams.Stdout.Close(), streams.Stderr.Close()
 		return nil, err
 	}
+	l.watchTag(up, streams.Log)
 	return &program{server: server, limits: up.Isolate.Limits}, nil
 }
 
@@ -158,7 +171,7 @@ func (l *Launcher) service(up config.Upstream, streams process.Streams) (sandbox
 		} else {
 			s.Mounts[mount.Path] = mount.Path
 		}
-		if within(up.Dir, mount.Path) {
+		if within(up.Dir, mount.Path) && set.Image == "" {
 			thirdParty.Cwd = up.Dir
 		}
 	}
@@ -190,12 +203,18 @@ func (l *Launcher) home(id string) (string, error) {
 
 // prepare sets the program of a service, after its packages have been installed.
 func (l *Launcher) prepare(ctx context.Context, up config.Upstream, run command, s *sandbox.Service) error {
+	if up.Isolate.Image != "" {
+		return l.prepareImage(ctx, up, s)
+	}
 	s.Interpreter, s.Args = run.interpreter, run.args
 	maps.Copy(s.Mounts, run.files)
 	if len(run.packages) == 0 {
 		return nil
 	}
-	layer, err := l.layer(ctx, deps.Request{Interpreter: run.interpreter, Packages: run.packages, Index: up.Isolate.Registry})
+	request := deps.Request{Interpreter: run.interpreter, Packages: run.packages, Index: up.Isolate.Registry}
+	layer, err := l.layers.get(ctx, l, fmt.Sprint(request.Interpreter, request.Packages, request.Index), strings.Join(request.Packages, ", "), func() (deps.Layer, error) {
+		return l.opts.Installer.Layer(l.quit, request)
+	})
 	if err != nil {
 		return err
 	}
@@ -209,53 +228,6 @@ func (l *Launcher) prepare(ctx context.Context, up config.Upstream, run command,
 		s.ThirdParty.Env["PYTHONPATH"] = strings.Join(s.Environment.PythonPath, ":")
 	}
 	return nil
-}
-
-// install is an installation, in progress or finished.
-type install struct {
-	done  chan struct{}
-	layer deps.Layer // valid once done is closed
-	err   error
-}
-
-// installMargin is the time before the end of an attempt to connect at which it stops to wait for an installation.
-const installMargin = time.Second
-
-// layer returns the layer of a request. The installation continues when ctx ends, for the next attempt.
-func (l *Launcher) layer(ctx context.Context, request deps.Request) (deps.Layer, error) {
-	one := l.install(request)
-	limit := ctx.Done()
-	if deadline, ok := ctx.Deadline(); ok {
-		limited, cancel := context.WithDeadline(ctx, deadline.Add(-installMargin))
-		defer cancel()
-		limit = limited.Done()
-	}
-	select {
-	case <-one.done:
-		return one.layer, one.err
-	case <-limit:
-		return deps.Layer{}, fmt.Errorf("%s is being installed; try again in a minute", strings.Join(request.Packages, ", "))
-	}
-}
-
-// install returns the installation of a request, which it starts unless it is in progress.
-func (l *Launcher) install(request deps.Request) *install {
-	key := fmt.Sprint(request.Interpreter, request.Packages, request.Index)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if one := l.installs[key]; one != nil {
-		return one
-	}
-	one := &install{done: make(chan struct{})}
-	l.installs[key] = one
-	l.work.Go(func() {
-		one.layer, one.err = l.opts.Installer.Layer(l.quit, request)
-		l.mu.Lock()
-		delete(l.installs, key) // the installer knows the layer, and a failure can be repeated
-		l.mu.Unlock()
-		close(one.done)
-	})
-	return one
 }
 
 // program is the running process of an upstream.

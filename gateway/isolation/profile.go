@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"sallyport/internal/config"
+	"sallyport/internal/hostrule"
+	"sallyport/internal/mountrule"
 	"sallyport/sandbox"
 	"sallyport/sandbox/checkpoint"
 	"sallyport/sandbox/egress"
@@ -53,7 +55,7 @@ func (p *Profile) trace() string {
 
 // refused adds a host.
 func (p *Profile) refused(r egress.Refusal) {
-	if allow := strings.TrimSuffix(r.Allow, ":443"); config.Host(allow) {
+	if allow := strings.TrimSuffix(r.Allow, ":443"); hostrule.Host(allow) == "" {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.hosts[r.Private][allow] = true
@@ -84,7 +86,7 @@ func (p *Profile) Needs() (config.Isolation, error) {
 			return needs, err
 		}
 		for _, path := range used.Missing {
-			if at := existing(path); config.Mountable(at) && !within(at, sandbox.HomeDir) && !within(at, "/usr") { // all look in /usr/local
+			if at := existing(path); mountrule.Problem(at) == "" && !within(at, sandbox.HomeDir) && !within(at, "/usr") { // all look in /usr/local
 				writable[at] = writable[at] || slices.Contains(used.Written, path)
 			}
 		}

@@ -172,7 +172,7 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 		return d.dialOpenAPI(ctx)
 	case len(d.settings.Tools) > 0:
 		return d.dialTools(ctx)
-	case d.settings.Command != "" && d.settings.URL == "":
+	case d.settings.HasProcess() && d.settings.URL == "":
 		p, err := d.startProcess(ctx)
 		if err != nil {
 			return nil, err

@@ -218,7 +218,7 @@ type Login struct {
 	Refresh time.Duration
 }
 
-// Upstream is one MCP server, reached over stdio if Command is set, over
+// Upstream is one MCP server, reached over stdio if Command or Isolate.Image is set, over
 // streamable HTTP if URL is set, the API that the document OpenAPI describes, or programs that are tools.
 type Upstream struct {
 	// Name is the key in the file: a letter, then letters, digits, "-" and "_".
@@ -228,7 +228,8 @@ type Upstream struct {
 	// Description is a short description for models, of at most 200 characters.
 	Description string
 
-	// Command is the program to start, looked up in PATH if it has no slash. An upstream has a command or a URL.
+	// Command is the program to start, looked up in PATH if it has no slash. An upstream has a command or a URL, or
+	// an image, of which it replaces the entry point.
 	Command string
 	// Args are its arguments, without the program's name.
 	Args []string

@@ -131,7 +131,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	if len(u.Tools) > 0 && !seen["isolate"] {
 		u.Isolate = DefaultIsolation()
 	}
-	if seen["url"] && !seen["cwd"] {
+	if (seen["url"] || u.Isolate != nil && u.Isolate.Image != "") && !seen["cwd"] {
 		u.Dir = ""
 	}
 }

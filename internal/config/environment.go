@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sallyport/internal/imageref"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -18,8 +19,6 @@ import (
 const DefaultEnvironment = "default"
 
 var (
-	// pinnedImage is an image by its digest, perhaps with a tag, which then says nothing.
-	pinnedImage = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}$`)
 	// requirement is a name, extras and versions, as in PEP 508 without its URLs and markers.
 	requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])? *(\[[A-Za-z0-9._, -]*\])? *((==|~=|!=|<=?|>=?) *[A-Za-z0-9.*+!_-]+ *(, *(==|~=|!=|<=?|>=?) *[A-Za-z0-9.*+!_-]+ *)*)?$`)
 	// nodePackage is a name, perhaps with a scope, and a version or range without spaces.
@@ -117,7 +116,7 @@ func (e Environment) rootProblems(at path) []problem {
 	switch {
 	case e.Image != "" && e.Root != "":
 		add(at.To("root"), `an environment has an "image" or a "root"; keep one of them`)
-	case e.Image != "" && !pinnedImage.MatchString(e.Image):
+	case e.Image != "" && !imageref.Pinned(e.Image):
 		add(at.To("image"), `an image is pinned by its digest: NAME@sha256:DIGEST, which "docker buildx imagetools inspect NAME" or "crane digest NAME" prints`)
 	}
 	if e.Root != "" && !filepath.IsAbs(e.Root) {

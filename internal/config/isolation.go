@@ -2,12 +2,12 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"sallyport/internal/hostrule"
+	"sallyport/internal/imageref"
+	"sallyport/internal/mountrule"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -23,6 +23,9 @@ type Isolation struct {
 	PrivateHosts []IsolationHost
 	// Home is where its home folder is: in memory until the process ends (memory), or in the data directory (keep); default memory.
 	Home string
+	// Image is an OCI image to run in place of programs of this machine: NAME@sha256:DIGEST, or NAME:TAG, which then means its first
+	// digest. It runs as by docker run: args replace its arguments, and command its entry point. Default none.
+	Image string `json:",omitempty"`
 	// Registry is the URL of the npm registry for npx, or of the package index for uvx; default that of npm or pip.
 	Registry string
 	// Checkpoint is whether the process starts from its state after an earlier start, before it was initialized; default true.
@@ -86,6 +89,7 @@ func (d *decoder) isolation(at path, n *yaml.Node, i *Isolation) bool {
 		{"hosts", func(at path, n *yaml.Node) { i.Hosts = yamlstrict.List(d.Decoder, at, n, hostDecoder{d}.host) }},
 		{"private_hosts", func(at path, n *yaml.Node) { i.PrivateHosts = yamlstrict.List(d.Decoder, at, n, hostDecoder{d}.host) }},
 		{"home", d.OneOf(&i.Home, HomeMemory, HomeKeep)},
+		{"image", d.Text(&i.Image)},
 		{"registry", d.Text(&i.Registry)},
 		{"checkpoint", scalar(d, &i.Checkpoint, yamlstrict.Bool)},
 		{"limits", func(at path, n *yaml.Node) {
@@ -119,9 +123,6 @@ func (d hostDecoder) host(at path, n *yaml.Node, h *IsolationHost) {
 	d.Fields(at, n, []key{{"name", d.Text(&h.Name)}, {"header", d.secrets(&h.Header)}})
 }
 
-// reservedMount matches paths that the sandbox of an upstream needs for other files.
-var reservedMount = regexp.MustCompile(`^/((proc|sys|dev|etc|bin|sbin|lib|lib32|lib64|libx32|node_modules|servers|workspace|opt/packages|opt/interpreter|opt/sallyport|usr/(bin|lib|lib32|lib64|libx32|share))(/.*)?|usr|opt|tmp|home|run|run/sallyport|)$`)
-
 // isolationProblems returns the problems of the key isolate.
 func (u Upstream) isolationProblems(at path) (all []problem) {
 	i := u.Isolate
@@ -133,7 +134,12 @@ func (u Upstream) isolationProblems(at path) (all []problem) {
 	for n, mount := range i.Mounts {
 		all = append(all, mount.problems(at.To("mounts").Item(n), i.Mounts[:n])...)
 	}
-	if i.Registry != "" && registryProblem(i.Registry) {
+	switch {
+	case i.Image != "" && !imageref.Valid(i.Image):
+		all = append(all, problem{at: at.To("image"), message: `an image is NAME@sha256:DIGEST or NAME:TAG, as in ghcr.io/owner/server:1.2.3`})
+	case i.Image != "" && i.Registry != "":
+		all = append(all, problem{at: at.To("registry"), onKey: true, message: `"registry" is for packages; the registry of an image is part of its name`})
+	case i.Registry != "" && len(urlProblems(nil, i.Registry)) > 0:
 		all = append(all, problem{at: at.To("registry"), message: `"registry" must be an https:// or http:// URL`})
 	}
 	return all
@@ -144,25 +150,13 @@ func (i Isolation) PutsHeaders() bool {
 	return slices.ContainsFunc(slices.Concat(i.Hosts, i.PrivateHosts), func(h IsolationHost) bool { return len(h.Header) > 0 })
 }
 
-// Mountable reports whether a path can be a mount of an isolated upstream.
-func Mountable(path string) bool {
-	return len(IsolationMount{Path: path, Mode: MountReadOnly}.problems(nil, nil)) == 0
-}
-
-// Host reports whether a text can be a host of an isolated upstream.
-func Host(text string) bool { return hostrule.Host(text) == "" }
-
-func registryProblem(text string) bool { return len(urlProblems(nil, text)) > 0 }
-
 func (m IsolationMount) problems(at path, before []IsolationMount) []problem {
 	under := at.To("path")
 	switch {
 	case m.Path == "":
 		return []problem{{at: at, message: `a mount needs a "path"`}}
-	case !filepath.IsAbs(m.Path) || filepath.Clean(m.Path) != m.Path:
-		return []problem{{at: under, message: "the path of a mount must be absolute"}}
-	case reservedMount.MatchString(m.Path):
-		return []problem{{at: under, message: fmt.Sprintf("%.200q cannot be mounted: the sandbox has other files there; mount a folder below /home, /opt, /srv or /var", m.Path)}}
+	case mountrule.Problem(m.Path) != "":
+		return []problem{{at: under, message: mountrule.Problem(m.Path)}}
 	case slices.ContainsFunc(before, func(other IsolationMount) bool { return other.Path == m.Path }):
 		return []problem{{at: under, message: fmt.Sprintf("%.200q is mounted twice", m.Path)}}
 	}

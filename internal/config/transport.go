@@ -25,7 +25,7 @@ func (u Upstream) transportProblems(at path) []problem {
 		return []problem{{at: at.To("openapi"), onKey: true, message: fmt.Sprintf(`%s has a "command" and "openapi"; keep one of them`, label(at))}}
 	case len(u.Tools) > 0 && u.Command+u.URL+u.OpenAPI != "":
 		return []problem{{at: at.To("tools"), onKey: true, message: fmt.Sprintf(`%s has "tools" and something else to connect to; keep one of them`, label(at))}}
-	case u.Command == "" && u.URL == "" && u.OpenAPI == "" && len(u.Tools) == 0:
+	case !u.HasProcess() && u.URL == "" && u.OpenAPI == "" && len(u.Tools) == 0:
 		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi"), at.To("tools")},
 			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), or "tools" that are programs`, label(at))}}
 	case u.Command != "" && u.URL != "":
@@ -47,6 +47,11 @@ func (u Upstream) transportProblems(at path) []problem {
 		all = append(all, alone(name, "command"))
 	}
 	return all
+}
+
+// HasProcess reports whether its server is a process of this machine: a command, or the program of an image.
+func (u Upstream) HasProcess() bool {
+	return u.Command != "" || u.Isolate != nil && u.Isolate.Image != "" && u.URL+u.OpenAPI == "" && len(u.Tools) == 0
 }
 
 // setKey is a key of an upstream, and whether it has a value.

@@ -108,7 +108,7 @@ func Transport(up config.Upstream) string {
 		return "openapi"
 	case len(up.Tools) > 0:
 		return "command"
-	case up.Command != "":
+	case up.HasProcess():
 		return "stdio"
 	case up.Socket != "":
 		return "socket"

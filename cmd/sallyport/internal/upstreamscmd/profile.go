@@ -60,13 +60,13 @@ func (a *app) upstreamsProfile(ctx context.Context, name string, calls []string,
 	switch {
 	case i < 0:
 		return &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no upstream %.80q", name), Hint: "sallyport upstreams list"}
-	case cfg.Upstreams[i].Command == "":
+	case !cfg.Upstreams[i].HasProcess():
 		return &tool.Error{Kind: tool.Invalid, Message: name + " has no command, so no process of it runs here", Hint: "isolate is for upstreams with a command"}
 	}
 	up := cfg.Upstreams[i]
 	now := cmp.Or(up.Isolate, config.DefaultIsolation())
 	up.Isolate = config.DefaultIsolation()
-	up.Isolate.Registry, up.Isolate.Limits, up.Disabled = now.Registry, now.Limits, false
+	up.Isolate.Image, up.Isolate.Registry, up.Isolate.Limits, up.Disabled = now.Image, now.Registry, now.Limits, false
 	cfg.Upstreams = []config.Upstream{up}
 	needs, err := a.profile(ctx, cfg, calls)
 	if err != nil {
@@ -75,6 +75,7 @@ func (a *app) upstreamsProfile(ctx context.Context, name string, calls []string,
 	if write {
 		return a.writeProfile(up.Name, *now, needs)
 	}
+	needs.Image = now.Image
 	return a.Print(blockOf(needs))
 }
 
@@ -133,6 +134,9 @@ func blockOf(needs config.Isolation) string {
 type field struct{ key, value string }
 
 func fieldsOf(i config.Isolation) (all []field) {
+	if i.Image != "" {
+		all = append(all, field{"image", quote(i.Image)})
+	}
 	for _, list := range []field{{"hosts", strings.Join(quoted(config.HostNames(i.Hosts)), ", ")}, {"private_hosts", strings.Join(quoted(config.HostNames(i.PrivateHosts)), ", ")}} {
 		if list.value != "" {
 			all = append(all, field{list.key, "[" + list.value + "]"})
@@ -194,7 +198,7 @@ func (a *app) writeProfile(name string, now, needs config.Isolation) error {
 				return err
 			}
 		}
-		if len(fields) == 0 {
+		if len(fields) == 0 && now.Image == "" {
 			return f.SetKey(name, "true", "isolate")
 		}
 		return nil
