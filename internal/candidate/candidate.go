@@ -40,8 +40,11 @@ type Candidate struct {
 	own bool
 	// preset: the texts are Sallyport's own.
 	preset bool
-	// kind is npm or pypi for a package; index is its registry, "" for the usual one.
+	// kind is npm or pypi for a package, oci for an image; index is its registry, "" for the usual one.
 	kind, index string
+	// image is the reference of a container image, of which command replaces the entry point, and mounts are folders for it.
+	image  string
+	mounts []mountOption
 }
 
 // Input is a value that a user can give.
@@ -84,12 +87,11 @@ type part struct{ text, input string }
 // Remote reports whether the server runs elsewhere.
 func (c Candidate) Remote() bool { return len(c.url) > 0 }
 
-// Package returns the type of the registry of its package, npm or pypi; "" for none.
+// Package returns the type of the registry of its package: npm, pypi, or oci for an image; "" for none.
 func (c Candidate) Package() string { return c.kind }
 
 // Kinds of packages that cannot be started here, and what to do.
 var elsewhere = map[string]string{
-	"oci":   "it is a container image; run it with a container engine and add its URL or command: sallyport upstreams add NAME",
 	"nuget": "it is a NuGet package, which needs .NET; install it and add its command: sallyport upstreams add NAME -- COMMAND",
 	"mcpb":  "it is an MCP bundle for desktop programs; unpack it and add its command: sallyport upstreams add NAME -- COMMAND",
 	"cargo": "it is a Rust crate; install it with cargo and add its command: sallyport upstreams add NAME -- COMMAND",
@@ -211,11 +213,6 @@ func OfDocument(document string) (Candidate, error) {
 		c.Name = hostName(c.Publisher)
 	}
 	return c, nil
-}
-
-// OfImage returns the error for a container image.
-func OfImage(image string) (Candidate, error) {
-	return Candidate{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the image %.100q cannot be added", image), Hint: elsewhere["oci"]}
 }
 
 // FreeName returns the name, or with a number the first one that is free.

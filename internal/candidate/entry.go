@@ -120,7 +120,12 @@ func (c Candidate) Entry(opts EntryOptions) (Made, error) {
 		}
 	case opts.Bare && c.index != "":
 		return m.made, &tool.Error{Kind: tool.Invalid, Message: "its package is from " + c.index + ", which npx and uvx do not ask", Hint: "leave --no-isolate out"}
+	case opts.Bare && c.image != "":
+		return m.made, &tool.Error{Kind: tool.Invalid, Message: "an image runs in a sandbox only", Hint: "leave --no-isolate out"}
 	default:
+		if err := m.mountAll(); err != nil {
+			return Made{}, err
+		}
 		m.process()
 	}
 	return m.made, nil
@@ -211,7 +216,7 @@ func (m *maker) process() {
 	if m.Bare {
 		return
 	}
-	isolate := settingsfile.EntryIsolation{Mounts: m.mounts, Home: m.Needs.Home, Registry: cmp.Or(m.index, m.Index)}
+	isolate := settingsfile.EntryIsolation{Image: m.image, Mounts: m.mounts, Home: m.Needs.Home, Registry: cmp.Or(m.index, m.Index)}
 	for _, host := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(m.Needs.Hosts, m.Hosts)))) {
 		isolate.Hosts = append(isolate.Hosts, settingsfile.EntryHost{Name: host})
 	}
@@ -368,6 +373,9 @@ func (m *maker) path(in Input, value string) string {
 // Command returns the command line of an entry for people, quoted as a shell would need it.
 func Command(e settingsfile.Entry) string {
 	words := []string{quote(e.Command)}
+	if e.Image() != "" {
+		words = strings.Fields(e.Image() + " " + e.Command)
+	}
 	for _, arg := range e.Args {
 		words = append(words, quote(strings.ReplaceAll(arg, "$$", "$")))
 	}

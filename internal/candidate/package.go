@@ -17,6 +17,9 @@ const maxInputs = 64
 
 // withPackage returns the candidate that runs a package.
 func (c Candidate) withPackage(p registry.Package) (Candidate, error) {
+	if p.RegistryType == kindImage {
+		return c.withImage(p)
+	}
 	if err := checkPackage(p); err != nil {
 		return c, err
 	}
@@ -29,21 +32,29 @@ func (c Candidate) withPackage(p registry.Package) (Candidate, error) {
 	}
 	c.args = append(c.args, argument{parts: literal(p.Identifier + "@" + p.Version)})
 	c.Version = p.Version
-	for _, a := range p.PackageArguments {
-		if err := c.addArgument(a); err != nil {
-			return c, err
-		}
-	}
-	for _, v := range p.EnvironmentVariables {
-		if err := c.addVariable(v); err != nil {
-			return c, err
-		}
+	if err := c.addAll(p); err != nil {
+		return c, err
 	}
 	if p.FileSHA256 != "" {
 		c.Warnings = append(c.Warnings, "its fileSha256 is not compared; the hashes of the package's registry are")
 	}
 	c.compareWithKnown(p)
 	return c, nil
+}
+
+// addAll adds the arguments and variables of a package.
+func (c *Candidate) addAll(p registry.Package) error {
+	for _, a := range p.PackageArguments {
+		if err := c.addArgument(a); err != nil {
+			return err
+		}
+	}
+	for _, v := range p.EnvironmentVariables {
+		if err := c.addVariable(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkPackage(p registry.Package) error {

@@ -55,6 +55,7 @@ type EntryAuth struct {
 
 // EntryIsolation is a [config.Isolation] in the form of the file. The zero value is written as true.
 type EntryIsolation struct {
+	Image  string       `yaml:"image,omitempty"`
 	Mounts []EntryMount `yaml:"mounts,omitempty"`
 	Hosts  []EntryHost  `yaml:"hosts,omitempty,flow"`
 	// PrivateHosts are such hosts with an address of a private network.
@@ -77,7 +78,7 @@ func (i EntryIsolation) MarshalYAML() (any, error) {
 	if i.off {
 		return false, nil
 	}
-	if len(i.Mounts)+len(i.Hosts)+len(i.PrivateHosts)+len(i.Limits) == 0 && i.Home == "" && i.Registry == "" {
+	if len(i.Mounts)+len(i.Hosts)+len(i.PrivateHosts)+len(i.Limits) == 0 && i.Image+i.Home+i.Registry == "" {
 		return true, nil
 	}
 	type plain EntryIsolation
@@ -130,6 +131,14 @@ func (i *EntryIsolation) HostNames() (names []string) {
 	return names
 }
 
+// Image returns the OCI image of the entry, "" for none.
+func (e Entry) Image() string {
+	if e.Isolate == nil {
+		return ""
+	}
+	return e.Isolate.Image
+}
+
 // Same reports whether two entries reach the same server in the same way,
 // whatever they are called and however they are limited.
 func (e Entry) Same(o Entry) bool {
@@ -139,7 +148,7 @@ func (e Entry) Same(o Entry) bool {
 		}
 		return t
 	}
-	return e.Command == o.Command && slices.Equal(e.Args, o.Args) && maps.Equal(e.Env, o.Env) && e.Dir == o.Dir &&
+	return e.Command == o.Command && e.Image() == o.Image() && slices.Equal(e.Args, o.Args) && maps.Equal(e.Env, o.Env) && e.Dir == o.Dir &&
 		e.URL == o.URL && e.OpenAPI == o.OpenAPI && maps.Equal(e.Query, o.Query) && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
 }
 

@@ -52,12 +52,13 @@ upstreams.yaml. The rest of the file is not changed. SERVER is one of
   io.github.owner/name[@1.2.3]  an entry of the MCP registry
   npm:PACKAGE[@1.2.3]           a package of npm, run by npx
   pypi:PACKAGE[@1.2.3]          a package of PyPI, run by uvx
+  image:NAME[:TAG]              an OCI image, as ghcr.io/owner/server:1.2.3
   https://example.com/mcp       a remote server
   ./openapi.yaml                an HTTP API: a document of OpenAPI, a file or a URL
 
 A process runs in a sandbox: it reaches only the hosts and the folders that the settings
-name, see isolate in the reference. Versions are exact, and sallyport.lock pins the
-definitions of the tools. Secrets go to the keyring of the system, or to the env_file of
+name, see isolate in the reference. Versions are exact, images have a digest, and
+sallyport.lock pins the definitions of the tools. Secrets go to the keyring of the system, or to the env_file of
 the settings (secrets.env beside them). Nothing is written if the server does not start.
 
 Exit status: 0 if it was added or is there already, 1 if it did not start.`,

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
+	"sallyport/sandbox/image"
 )
 
 // find returns the server that a word of the command line names.
@@ -26,7 +27,7 @@ func (a *adder) find(ctx context.Context, file *settingsfile.File, server string
 	case kind == "npm" || kind == "pypi":
 		return a.findPackage(ctx, kind, rest)
 	case kind == "oci" || kind == "docker" || kind == "image":
-		return candidate.OfImage(rest)
+		return a.pin(ctx)(candidate.OfImage(rest))
 	case isDocument(server):
 		path, err := documentFrom(file.Path, server)
 		if err != nil {
@@ -132,7 +133,24 @@ func (a *adder) findEntry(ctx context.Context, file *settingsfile.File, text str
 	if err != nil {
 		return candidate.Candidate{}, lookupError(err, "sallyport search --registry WORDS finds servers, and their versions")
 	}
-	return candidate.Of(entry, choice)
+	return a.pin(ctx)(candidate.Of(entry, choice))
+}
+
+// pin returns a function that gives the image of a candidate, if it has one, the digest of its tag.
+func (a *adder) pin(ctx context.Context) func(candidate.Candidate, error) (candidate.Candidate, error) {
+	return func(c candidate.Candidate, err error) (candidate.Candidate, error) {
+		if err != nil || c.Image() == "" {
+			return c, err
+		}
+		p := a.Progress("reading the registry of the image", 0)
+		pinned, err := image.Pin(ctx, c.Image(), image.Options{})
+		p.Stop()
+		if err != nil {
+			return c, &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err, Hint: "correct the name or the tag; a private registry needs a login in ~/.docker/config.json"}
+		}
+		c.Pin(pinned)
+		return c, nil
+	}
 }
 
 // maxSimilar bounds the servers that are named in an error.

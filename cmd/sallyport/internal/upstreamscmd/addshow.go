@@ -72,7 +72,10 @@ func describeInput(in candidate.Input) string {
 // describeEntry returns the command of an entry, and the hosts and files that it may reach, a line for each.
 func describeEntry(e settingsfile.Entry) string {
 	var b strings.Builder
+	process := e.Command+e.Image() != ""
 	switch {
+	case e.Image() != "":
+		b.WriteString("  runs image    " + candidate.Command(e) + "\n")
 	case e.Command != "":
 		b.WriteString("  runs          " + candidate.Command(e) + "\n")
 	case e.OpenAPI != "":
@@ -80,7 +83,7 @@ func describeEntry(e settingsfile.Entry) string {
 	default:
 		b.WriteString("  connects to   " + e.URL + "\n")
 	}
-	if e.Command == "" {
+	if !process {
 		return b.String()
 	}
 	if e.Isolate == nil {
@@ -184,7 +187,7 @@ func (d *addition) report(r addResult) error {
 	}
 	r.Server, r.Source, r.Version, r.Publisher, r.Path, r.Warnings = d.found.Server, d.found.Source, d.found.Version, d.found.Publisher, d.file.Path, d.found.Warnings
 	r.URL, r.Secrets, r.Unset = e.URL, slices.Sorted(maps.Keys(d.made.Secrets)), d.UnsetVariables(d.file, e)
-	if e.Command != "" {
+	if e.Command+e.Image() != "" {
 		r.Command = candidate.Command(e)
 	}
 	if e.Isolate != nil {
