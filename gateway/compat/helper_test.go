@@ -51,14 +51,14 @@ func upstream(t *testing.T, name string, tools ...fakeTool) config.Upstream {
 // open returns a gateway for the clients of another server.
 func open(t *testing.T, cfg config.Config, opts gateway.Options) *gateway.Gateway {
 	t.Helper()
-	cfg.Sandbox.Runsc = testutil.Runsc(t)
+	cfg.Sandbox.Runsc, cfg.Sandbox.Pool.Min, cfg.Sandbox.Pool.Max = testutil.Runsc(t), 0, 1 // none waits: a test starts those that it needs
 	if opts.DataDir == "" {
 		opts.DataDir = t.TempDir()
 	}
 	if opts.CacheDir == "" {
 		opts.CacheDir = t.TempDir()
 	}
-	opts.Logger, opts.ConnectWait = testutil.Logger(t), time.Hour
+	opts.Logger, opts.ConnectWait, opts.Snapshots = testutil.Logger(t), time.Hour, testutil.Snapshots()
 	g, err := gateway.Open(&cfg, &opts)
 	if err != nil {
 		t.Fatal(err)
