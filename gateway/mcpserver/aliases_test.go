@@ -17,9 +17,9 @@ import (
 func everything(t *testing.T) (*gateway.Gateway, *mcpserver.Options) {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Upstreams, cfg.Sandbox.Runsc = []config.Upstream{upstream("meter", newMeter(t).url, "Counts")}, testutil.Runsc(t)
+	cfg.Upstreams = []config.Upstream{upstream("meter", newMeter(t).url, "Counts")}
 	cfg.Environments = map[string]config.Environment{"science": {Description: "for numbers"}}
-	g, err := gateway.Open(&cfg, &gateway.Options{DataDir: t.TempDir(), CacheDir: t.TempDir()})
+	g, err := gateway.Open(withRunsc(t, &cfg), &gateway.Options{DataDir: t.TempDir(), CacheDir: t.TempDir(), Snapshots: testutil.Snapshots()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,11 +67,11 @@ func openShop(t *testing.T, opts *gateway.Options) (*gateway.Gateway, *atomic.In
 	t.Helper()
 	url, sold := newShop(t)
 	cfg := config.Default()
-	cfg.Upstreams, cfg.Sandbox.Runsc = []config.Upstream{upstream("shop", url, ""), upstream("asker", asker(t, true), "")}, testutil.Runsc(t)
+	cfg.Upstreams = []config.Upstream{upstream("shop", url, ""), upstream("asker", asker(t, true), "")}
 	cfg.Policy = policy.Settings{On: true, Default: policy.Ask}
 	cfg.Approval.Wait = 200 * time.Millisecond
-	opts.PeerRequests = true
-	g, err := gateway.Open(&cfg, opts)
+	opts.PeerRequests, opts.Snapshots = true, testutil.Snapshots()
+	g, err := gateway.Open(withRunsc(t, &cfg), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

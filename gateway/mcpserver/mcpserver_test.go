@@ -78,8 +78,8 @@ func (m *meter) tool(name string) {
 func open(t *testing.T, ups ...config.Upstream) *gateway.Gateway {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Upstreams, cfg.Sandbox.Runsc = ups, testutil.Runsc(t)
-	g, err := gateway.Open(&cfg, nil)
+	cfg.Upstreams = ups
+	g, err := gateway.Open(withRunsc(t, &cfg), &gateway.Options{Snapshots: testutil.Snapshots()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +89,13 @@ func open(t *testing.T, ups ...config.Upstream) *gateway.Gateway {
 		}
 	})
 	return g
+}
+
+// withRunsc makes a configuration one that can run programs. No sandbox waits, so that a test starts only those that it needs.
+func withRunsc(t *testing.T, cfg *config.Config) *config.Config {
+	t.Helper()
+	cfg.Sandbox.Runsc, cfg.Sandbox.Pool.Min, cfg.Sandbox.Pool.Max = testutil.Runsc(t), 0, 1
+	return cfg
 }
 
 func upstream(id, url, about string) config.Upstream {

@@ -29,9 +29,8 @@ func TestPrivacyFiles(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{server("filesystem", folder), server("everything", "stdio")}
-	cfg.Sandbox.Runsc = testutil.Runsc(t)
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize}
-	g, err := gateway.Open(&cfg, &gateway.Options{})
+	g, err := gateway.Open(withRunsc(t, &cfg), &gateway.Options{Snapshots: testutil.Snapshots()})
 	if err != nil {
 		t.Fatal(err)
 	}
