@@ -88,7 +88,7 @@ func newRig(t *testing.T, api models.API, reply func(modeltest.Turn) string, cha
 func (r *rig) open() {
 	r.t.Helper()
 	var err error
-	if r.gateway, err = gateway.Open(r.cfg, &gateway.Options{DataDir: r.dir, Records: r.records, NoPool: true, PeerRequests: true}); err != nil {
+	if r.gateway, err = gateway.Open(r.cfg, &gateway.Options{DataDir: r.dir, Records: r.records, NoPool: true, PeerRequests: true, Snapshots: testutil.Snapshots()}); err != nil {
 		r.t.Fatal(err)
 	}
 	if r.Tasks, err = task.Open(task.Options{Gateway: r.gateway.Service(), Catalog: r.gateway.Catalog, Labels: r.gateway.Guard, Settings: r.gateway.Current(), Records: r.records}); err != nil {

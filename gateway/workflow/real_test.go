@@ -66,7 +66,7 @@ func (h *testGateway) open() {
 	if h.records, err = store.Open(filepath.Join(h.dir, "records"), nil); err != nil {
 		h.t.Fatal(err)
 	}
-	if h.gateway, err = gateway.Open(&h.cfg, &gateway.Options{Records: h.records, DataDir: h.dir, NoPool: true, Logger: testutil.Logger(h.t)}); err != nil {
+	if h.gateway, err = gateway.Open(&h.cfg, &gateway.Options{Records: h.records, DataDir: h.dir, NoPool: true, Snapshots: testutil.Snapshots(), Logger: testutil.Logger(h.t)}); err != nil {
 		h.t.Fatal(err)
 	}
 	h.Engine = engine(h.t, h.gateway.Service(), workflow.Options{Records: h.records, Approvals: h.gateway.Approver, Catalog: h.gateway.Service(), Labels: h.gateway.Guard}, map[string]string{"flow": realFlow})

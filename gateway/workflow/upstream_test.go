@@ -47,7 +47,7 @@ func openAttached(t *testing.T, change func(*config.Config), limits ...workflow.
 	cfg := config.Default()
 	change(&cfg)
 	records := store.Memory()
-	g, err := gateway.Open(&cfg, &gateway.Options{Records: records, NoPool: true})
+	g, err := gateway.Open(&cfg, &gateway.Options{Records: records, NoPool: true, Snapshots: testutil.Snapshots()})
 	if err != nil {
 		t.Fatal(err)
 	}

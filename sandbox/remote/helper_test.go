@@ -55,7 +55,7 @@ func (m *machine) dialCount() int {
 func newMachine(t testing.TB) *machine {
 	t.Helper()
 	return &machine{opts: remote.WorkerOptions{Version: "v1", Spool: t.TempDir(), Host: sandbox.Options{
-		Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: testutil.ShortDir(t), Logger: testutil.Logger(t),
+		Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: testutil.ShortDir(t), Snapshots: testutil.Snapshots(), Logger: testutil.Logger(t),
 	}}}
 }
 

@@ -31,7 +31,7 @@ func sandboxes(t *testing.T) *gateway.Gateway {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Sandbox.Runsc, cfg.Sandbox.Typecheck = testutil.Runsc(t), false
-	g, err := gateway.Open(&cfg, &gateway.Options{Logger: testutil.Logger(t)})
+	g, err := gateway.Open(&cfg, &gateway.Options{Logger: testutil.Logger(t), Snapshots: testutil.Snapshots()})
 	if err != nil {
 		t.Fatal(err)
 	}
