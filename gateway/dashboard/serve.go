@@ -223,10 +223,12 @@ type Login struct {
 	Problem string
 	// Provider is the host name of the OpenID provider, Start the address where a sign-in begins; "" without one.
 	Provider, Start string
+	// SignOut is the page of the provider that ends the session there, for a person who has logged out here; "" without one.
+	SignOut string
 }
 
-func (d *Dashboard) loginPage(r *http.Request, problem string) Login {
-	p := Login{Problem: sanitize.Line(problem, 300), Provider: d.opts.Provider}
+func (d *Dashboard) loginPage(r *http.Request, problem, signOut string) Login {
+	p := Login{Problem: sanitize.Line(problem, 300), Provider: d.opts.Provider, SignOut: signOut}
 	if p.Provider != "" {
 		p.Start = "/login/start"
 		if next := r.URL.Query().Get("next"); next != "" {
@@ -236,10 +238,10 @@ func (d *Dashboard) loginPage(r *http.Request, problem string) Login {
 	return p
 }
 
-// LoginPage shows the login form, with the error of the last attempt, "" for none. It is for the server of /login,
-// and sets the headers that every page has.
-func (d *Dashboard) LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
+// LoginPage shows the login form, with the error of the last attempt, "" for none, and the provider's page that ends a session
+// there, "" for none. It is for the server of /login, and sets the headers that every page has.
+func (d *Dashboard) LoginPage(w http.ResponseWriter, r *http.Request, status int, problem, signOut string) {
 	withHeaders(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.render(w, &request{Request: r, title: "Log in"}, status, "login", d.loginPage(r, problem))
+		d.render(w, &request{Request: r, title: "Log in"}, status, "login", d.loginPage(r, problem, signOut))
 	})).ServeHTTP(w, r)
 }

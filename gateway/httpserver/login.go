@@ -20,14 +20,18 @@ import (
 // Pages are the dashboard.
 type Pages interface {
 	http.Handler
-	// LoginPage shows the login form, with the error of the last attempt, "" for none.
-	LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string)
+	// LoginPage shows the login form, with the error of the last attempt, "" for none, and for a person who has logged out the
+	// page of the provider that ends the session there, "" for none.
+	LoginPage(w http.ResponseWriter, r *http.Request, status int, problem, signOut string)
 	// Public reports whether a path is served to browsers without a session.
 	Public(path string) bool
 }
 
 // cookieLife is how long a browser keeps a cookie; sessions expire on their own.
 const cookieLife = 7 * 24 * time.Hour
+
+// signedOut is the parameter of the login page after a logout from a session that was begun at the provider.
+const signedOut = "signed_out"
 
 // revokeTimeout bounds the wait for the provider at a logout.
 const revokeTimeout = 3 * time.Second
@@ -125,7 +129,11 @@ func (f *Server) login(w http.ResponseWriter, r *http.Request) {
 // loginForm shows the login page.
 func (f *Server) loginForm(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	visitor := access.Caller{Scopes: []tool.Scope{}}
-	f.opts.Dashboard.LoginPage(w, r.WithContext(visitor.NewContext(r.Context())), status, problem)
+	signOut := ""
+	if f.provider != nil && status == http.StatusOK && r.URL.Query().Has(signedOut) {
+		signOut = f.provider.SignOutPage(r.Context())
+	}
+	f.opts.Dashboard.LoginPage(w, r.WithContext(visitor.NewContext(r.Context())), status, problem, signOut)
 }
 
 // mayTry counts a login attempt, and shows an error if there were too many.
@@ -194,13 +202,15 @@ func isSecure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// endSession ends the browser session of a request, if any.
-func (f *Server) endSession(r *http.Request) {
-	if cookie, err := r.Cookie(cookieName(r)); err == nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), revokeTimeout)
-		defer cancel()
-		f.auth.sessions.Close(ctx, cookie.Value)
+// endSession ends the browser session of a request, if any, and reports whether it was begun at a provider.
+func (f *Server) endSession(r *http.Request) (signedIn bool) {
+	cookie, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return false
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), revokeTimeout)
+	defer cancel()
+	return f.auth.sessions.Close(ctx, cookie.Value)
 }
 
 // logout serves /logout.
@@ -210,7 +220,10 @@ func (f *Server) logout(w http.ResponseWriter, r *http.Request) {
 		refuse(w, refusal{status: http.StatusMethodNotAllowed, detail: "use POST here", kind: tool.Invalid})
 		return
 	}
-	f.endSession(r)
+	page := "/login"
+	if f.endSession(r) && f.provider != nil {
+		page += "?" + signedOut
+	}
 	setCookie(w, r, "", -1)
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	http.Redirect(w, r, page, http.StatusSeeOther)
 }

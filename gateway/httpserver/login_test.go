@@ -22,9 +22,9 @@ func (pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { sayWho(w, r) }
 
 func (pages) Public(path string) bool { return strings.HasPrefix(path, "/ui/static/") }
 
-func (pages) LoginPage(w http.ResponseWriter, _ *http.Request, status int, problem string) {
+func (pages) LoginPage(w http.ResponseWriter, _ *http.Request, status int, problem, signOut string) {
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "form, problem %q", problem)
+	_, _ = fmt.Fprintf(w, "form, problem %q%s", problem, signOut)
 }
 
 // browser is one that keeps cookies, and says of itself what browsers do.

@@ -159,12 +159,37 @@ func TestSignIn(t *testing.T) {
 	bob.want(bob.signIn("u1"), "303 /") // with a new key of the provider
 	bob.want(bob.get("/"), `as "oauth:ann@example.com"`)
 	before := p.as.Count("revoke")
-	bob.want(bob.with(bob.web, http.MethodPost, "/logout"), "303 /login")
+	bob.want(bob.with(bob.web, http.MethodPost, "/logout"), "303 /login?signed_out")
+	bob.want(bob.get("/login?signed_out"), `form, problem ""`+p.as.URL+"/end_session?client_id=gw")
+	bob.want(bob.get("/login"), `form, problem ""`)
 	bob.want(bob.get("/"), "303 /login")
 	if n := p.as.Count("revoke") - before; n != 1 {
 		t.Errorf("%d refresh tokens were revoked at the logout", n)
 	}
 	ann.want(ann.get("/mcp"), "401 ") // MCP ignores cookies
+}
+
+// TestUserinfo: claims of the userinfo endpoint count beside those of the ID token, which they do not replace, at the sign-in and
+// at each refresh; another person's, and an answer that is no object, refuse the sign-in.
+func TestUserinfo(t *testing.T) {
+	t.Parallel()
+	p := newRealm(t, time.Millisecond, func(l *config.Login) { l.Userinfo = true })
+	p.as.SetUser("u4", map[string]any{"email": "dan@example.com"})
+	p.as.SetUserinfo("u4", map[string]any{"email": "ann@example.com", "groups": []string{"dev"}})
+	dan := p.person()
+	dan.want(dan.signIn("u4"), "303 /")
+	dan.want(dan.get("/"), `as "oauth:dan@example.com" operator "" may execute true`)
+	p.as.SetUserinfo("u4", map[string]any{"groups": []string{"ops"}})
+	testutil.Eventually(t, "the new group counts", time.Minute, func() bool {
+		return strings.Contains(dan.get("/"), `operator "oauth:dan@example.com"`)
+	})
+	p.as.SetUserinfo("u4", map[string]any{"sub": "u1", "groups": []string{"ops"}})
+	testutil.Eventually(t, "the session ends", time.Minute, func() bool { return strings.HasPrefix(dan.get("/"), "303 /login") })
+	dan.want(dan.signIn("u4"), `401 form, problem "The sign-in failed`)
+	for _, answer := range []struct{ kind, body string }{{"application/jwt", "a.b.c"}, {"application/json", `["groups"]`}, {"application/json", ""}, {"application/json", `{"groups": ["ops"]}`}} {
+		p.as.AnswerUserinfo(answer.kind, answer.body)
+		dan.want(dan.signIn("u4"), `401 form, problem "The sign-in failed`)
+	}
 }
 
 // TestSignInAttacks: nobody comes in with the sign-in of another browser, twice with one code, or to a foreign page.

@@ -46,6 +46,11 @@ func (s *session) adopt(ctx context.Context, at *endpoints, token *oauth2.Token,
 	case rp.VerifyAccessToken(token.AccessToken, claims.AccessTokenHash, claims.GetSignatureAlgorithm()) != nil:
 		return access.Caller{}, errors.New("verify ID token: it is of another access token")
 	}
+	if s.provider.opts.Settings.Userinfo {
+		if err := s.provider.addUserinfo(ctx, at, token.AccessToken, all); err != nil {
+			return access.Caller{}, fmt.Errorf("read userinfo: %w", err)
+		}
+	}
 	v, err := s.provider.opts.Caller(ctx, Claims{All: all, Issued: claims.GetIssuedAt()})
 	if err != nil {
 		return access.Caller{}, err

@@ -70,6 +70,9 @@ type endpoints struct {
 	oauth2.Config
 	keys       oidc.KeySet
 	revocation string
+	userinfo   string
+	// signOut is the page on which a person ends the session at the provider, "" if there is none.
+	signOut string
 }
 
 // New returns a provider. Its metadata is read when it is needed first, so that the gateway starts even if the provider is down.
@@ -163,8 +166,34 @@ func (p *Provider) endpoints(ctx context.Context) (*endpoints, error) {
 	if config.IsSecureURL(known.RevocationEndpoint) {
 		at.revocation = known.RevocationEndpoint
 	}
+	if at.userinfo = known.UserinfoEndpoint; s.Userinfo && !config.IsSecureURL(at.userinfo) {
+		return nil, errors.New("read metadata of the provider: its userinfo_endpoint is no https:// URL: set userinfo to false in http.login")
+	}
+	at.signOut = signOutPage(known.EndSessionEndpoint, s.ClientID)
 	p.found = at
 	return at, nil
+}
+
+// signOutPage returns the provider's page for the end of a session, where the person confirms it since no ID token is sent
+// along (OpenID Connect RP-Initiated Logout 1.0, section 2).
+func signOutPage(endpoint, client string) string {
+	page, err := url.Parse(endpoint)
+	if err != nil || !config.IsSecureURL(endpoint) {
+		return ""
+	}
+	query := page.Query()
+	query.Set("client_id", client)
+	page.RawQuery = query.Encode()
+	return page.String()
+}
+
+// SignOutPage returns the page of the provider on which a person ends the session there, "" if the provider has none.
+func (p *Provider) SignOutPage(ctx context.Context) string {
+	at, err := p.endpoints(ctx)
+	if err != nil {
+		return ""
+	}
+	return at.signOut
 }
 
 // authStyle returns how the client authenticates: in the header, unless the provider takes only the body.

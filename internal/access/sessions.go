@@ -147,14 +147,16 @@ func (s *Sessions) valid(one *session) bool {
 	return s.tokens.Alive(one.caller.Token)
 }
 
-// Close ends a session.
-func (s *Sessions) Close(ctx context.Context, cookie string) {
+// Close ends a session, and reports whether it was that of a person who signed in at a provider.
+func (s *Sessions) Close(ctx context.Context, cookie string) (signedIn bool) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	one := s.open[key]
 	delete(s.open, key)
 	s.mu.Unlock()
-	if one != nil && one.renewal != nil {
-		one.renewal.End(ctx)
+	if one == nil || one.renewal == nil {
+		return false
 	}
+	one.renewal.End(ctx)
+	return true
 }

@@ -216,6 +216,8 @@ type Login struct {
 	// Refresh is the interval after which the claims of a session are read again with its refresh token. Without one the session
 	// ends then. Default 15m.
 	Refresh time.Duration
+	// Userinfo adds the claims of the provider's userinfo endpoint that the ID token does not have; default false.
+	Userinfo bool
 }
 
 // Upstream is one MCP server, reached over stdio if Command or Isolate.Image is set, over

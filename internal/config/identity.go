@@ -28,6 +28,7 @@ func (d identityDecoder) login(at path, n *yaml.Node, l *Login) {
 		{"client_secret", d.Text((*string)(&l.ClientSecret))},
 		{"scopes", d.Texts(&l.Scopes)},
 		{"refresh", scalar(d.decoder, &l.Refresh, yamlstrict.Duration)},
+		{"userinfo", scalar(d.decoder, &l.Userinfo, yamlstrict.Bool)},
 	})
 }
 

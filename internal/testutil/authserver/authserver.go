@@ -105,6 +105,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /register", s.register)
 	mux.HandleFunc("GET /login", s.loginPage)
 	mux.HandleFunc("POST /login", s.login)
+	mux.HandleFunc("/userinfo", s.serveUserinfo)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), resourceKey{}, r.FormValue("resource")))
 		s.store.countGrant(r)

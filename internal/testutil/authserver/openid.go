@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +26,35 @@ func (s *Server) SetUser(subject string, claims map[string]any) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	s.store.users[subject] = claims
+}
+
+// SetUserinfo sets the claims of a user that only the userinfo endpoint has; "sub" replaces the subject.
+func (s *Server) SetUserinfo(subject string, claims map[string]any) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.store.userinfo[subject] = claims
+}
+
+// AnswerUserinfo makes the userinfo endpoint answer with a body of that media type.
+func (s *Server) AnswerUserinfo(kind, body string) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.store.userinfoAnswer = func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// serveUserinfo serves the userinfo endpoint.
+func (s *Server) serveUserinfo(w http.ResponseWriter, r *http.Request) {
+	s.store.mu.Lock()
+	answer := s.store.userinfoAnswer
+	s.store.mu.Unlock()
+	if answer == nil {
+		s.provider.ServeHTTP(w, r)
+		return
+	}
+	answer(w)
 }
 
 // Disable makes all refresh tokens of a user invalid, as for a disabled account.
@@ -132,6 +162,23 @@ func (s *store) SetUserinfoFromScopes(_ context.Context, info *oidc.UserInfo, su
 	info.Subject = subject
 	for name, value := range s.claimsOf(subject) {
 		info.AppendClaims(name, value)
+	}
+	return nil
+}
+
+func (s *store) SetUserinfoFromToken(_ context.Context, info *oidc.UserInfo, token, subject, _ string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.access[token] == "" {
+		return errNotFound
+	}
+	info.Subject = subject
+	for name, value := range s.userinfo[subject] {
+		if name == "sub" {
+			info.Subject, _ = value.(string)
+		} else {
+			info.AppendClaims(name, value)
+		}
 	}
 	return nil
 }

@@ -32,8 +32,11 @@ type store struct {
 	refresh  map[string]*refreshToken // including used ones, to detect reuse
 	counts   map[string]int
 	users    map[string]map[string]any // claims by subject
-	disabled map[string]bool
-	forge    func(claims map[string]any) string
+	userinfo map[string]map[string]any // claims that only the userinfo endpoint has, by subject
+	// userinfoAnswer replaces the answer of the userinfo endpoint, unless it is nil.
+	userinfoAnswer func(http.ResponseWriter)
+	disabled       map[string]bool
+	forge          func(claims map[string]any) string
 }
 
 type refreshToken struct {
@@ -93,7 +96,7 @@ func newStore(tb testing.TB, opts Options) *store {
 	}
 	s := &store{
 		life: opts.Life, openID: opts.OpenID, documents: opts.Documents, key: signingKey{"k1", jose.RS256, key},
-		users: map[string]map[string]any{}, disabled: map[string]bool{}, clients: map[string]*client{}, requests: map[string]*authRequest{},
+		userinfo: map[string]map[string]any{}, users: map[string]map[string]any{}, disabled: map[string]bool{}, clients: map[string]*client{}, requests: map[string]*authRequest{},
 		codes: map[string]string{}, access: map[string]string{}, refresh: map[string]*refreshToken{}, counts: map[string]int{},
 	}
 	for _, c := range opts.Clients {
@@ -389,9 +392,6 @@ func (s *store) GetPrivateClaimsFromRequest(_ context.Context, request op.TokenR
 
 func (s *store) Health(context.Context) error                           { return nil }
 func (s *store) TerminateSession(context.Context, string, string) error { return nil }
-func (s *store) SetUserinfoFromToken(context.Context, *oidc.UserInfo, string, string, string) error {
-	return errNotFound
-}
 func (s *store) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionResponse, string, string, string) error {
 	return errNotFound
 }
