@@ -178,7 +178,7 @@ out`
 func TestPages(t *testing.T) {
 	t.Parallel()
 	cfg := withRunsc(t, settings(map[string]*site{"paged": newSite(t, pagedSite)}))
-	cfg.Sandbox.Timeout = 30 * time.Second
+	cfg.Sandbox.Timeout = 2 * time.Minute
 	cfg.Observe = false // what the first language learned of results would change the wrappers of the second
 	g := open(t, cfg, nil)
 	var names []string
