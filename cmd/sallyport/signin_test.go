@@ -44,6 +44,13 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("after the sign-in: %s", p.URL())
 	}
 	p.Follow("form[action='/logout'] button")
+	p.WaitText("main", "You are logged out here, but not at")
+	if bad := p.Violations(); len(bad) > 0 {
+		t.Errorf("the login page after a logout: %v", bad)
+	}
+	if p.Follow("a[href*='/end_session?client_id=gw']"); !strings.HasPrefix(p.URL(), as.URL) {
+		t.Errorf("the link to the logout at the provider leads to %s", p.URL())
+	}
 	if p.Go(site + "/ui/catalogue"); !strings.HasPrefix(p.URL(), site+"/login") {
 		t.Errorf("after the logout: %s", p.URL())
 	}
