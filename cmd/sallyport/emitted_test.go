@@ -26,6 +26,7 @@ func TestEmittedOverTheWire(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	testutil.ShareSnapshots(dir)
 	serve := func(args ...string) *exec.Cmd {
 		cmd := exec.Command(binary, append([]string{"serve", "--config", config}, args...)...)
 		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+t.TempDir(), "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)

@@ -20,6 +20,7 @@ func TestFilesEndToEnd(t *testing.T) {
 	r.write(config, fmt.Sprintf("upstreams: {}\nprofiles: [files]\nworkspaces: {app: {path: %q, mode: rw}}\nsandbox: {timeout: 20s, runsc: %q}\n", r.folder, testutil.Runsc(t)))
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	testutil.ShareSnapshots(os.Getenv("XDG_CACHE_HOME"))
 	r.connect(binary, config)
 	type step struct {
 		tool  string

@@ -47,6 +47,7 @@ func newGuarded(t *testing.T, binary, version string) *guarded {
 	g := &guarded{t: t, version: version, binary: binary, dir: testutil.ShortDir(t), desk: newCounter(t), log: &lines{}, person: &person{}}
 	g.write("files/people.csv", "name,email\nAnn,ann.lee@example.com\nBob,bob.roy@example.com\n")
 	g.configure("30s")
+	testutil.ShareSnapshots(g.path("cache"))
 	t.Cleanup(func() {
 		g.kill()
 		if t.Failed() {

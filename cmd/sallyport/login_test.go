@@ -79,6 +79,7 @@ http: {tokens: {test: %s}}
 		t.Fatal(err)
 	}
 	d.env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "XDG_DATA_HOME="+filepath.Join(dir, "data"), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	testutil.ShareSnapshots(filepath.Join(dir, "cache"))
 	return d
 }
 

@@ -101,9 +101,6 @@ func Runsc(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_RUNSC", ".cache/bin/runsc", "make runsc")
 }
 
-// Snapshots returns the directory where the tests of a run share snapshots of interpreters, "" without one.
-func Snapshots() string { return os.Getenv("SALLYPORT_TEST_SNAPSHOTS") }
-
 // Binary returns the path of a built sallyport: SALLYPORT_TEST_BINARY, or one that is built for this test. The build takes
 // seconds, because each links the whole program.
 func Binary(tb testing.TB) string {
