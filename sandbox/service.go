@@ -83,11 +83,8 @@ func (s *Server) start(service Service) error {
 		}
 	}
 	root, err := s.host.root(s.dir, service.Environment, points...)
-	if err == nil && service.ThirdParty != nil {
-		err = root.addNames(service, filepath.Join(s.dir, "names"))
-	}
 	if err == nil {
-		err = root.addFiles(service, files)
+		err = root.addFiles(service, files, filepath.Join(s.dir, "names"))
 	}
 	if err != nil {
 		return err

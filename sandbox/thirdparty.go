@@ -180,6 +180,9 @@ func (f *ThirdParty) namespace() string {
 // addNames lets programs resolve names by the name server of the network. A root of its own has files mounted over its own ones.
 func (r *rootfs) addNames(service Service, own string) error {
 	f, root := service.ThirdParty, service.Environment.Root
+	if f == nil {
+		return nil
+	}
 	files := map[string]string{}
 	if f.network() != nil {
 		files["resolv.conf"] = "nameserver " + f.NameServer + "\noptions timeout:2 attempts:2\n"
@@ -213,8 +216,12 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// addFiles makes the mount points of single files. Only a root file system that is laid out for this service can have them.
-func (r *rootfs) addFiles(service Service, files map[string]bool) error {
+// addFiles makes the mount points of single files, and the files about names, in a folder for those. Only a root file system that is laid out
+// for this service can have single files.
+func (r *rootfs) addFiles(service Service, files map[string]bool, names string) error {
+	if err := r.addNames(service, names); err != nil {
+		return err
+	}
 	for at, is := range files {
 		switch {
 		case !is || slices.ContainsFunc(slices.Collect(maps.Keys(service.Mounts)), func(other string) bool { return other != at && !files[other] && within(at, other) }):

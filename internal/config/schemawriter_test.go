@@ -82,7 +82,9 @@ func (w *schemaWriter) mapping(path, owner string, keys []setting) object {
 		all["required"] = []string{"run"}
 	}
 	if path == "upstreams.NAME" {
-		all["oneOf"] = []any{object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"tools"}}, object{"required": []string{"url"}, "not": object{"required": []string{"openapi"}}}}
+		others := []any{object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"tools"}}, object{"required": []string{"url"}}}
+		image := object{"required": []string{"isolate"}, "properties": object{"isolate": object{"type": "object", "required": []string{"image"}}}, "not": object{"anyOf": others}}
+		all["oneOf"] = []any{image, object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"tools"}}, object{"required": []string{"url"}, "not": object{"required": []string{"openapi"}}}}
 	}
 	return all
 }
