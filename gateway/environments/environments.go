@@ -332,7 +332,7 @@ func (e *Environments) root(ctx context.Context, settings config.Environment) (e
 	if settings.Image == "" {
 		return env, err
 	}
-	root, err := ImagesOf(e).pull(ctx, settings.Image)
+	root, err := ImagesOf(e).pull(ctx, settings.Image, false)
 	if err != nil {
 		return env, err
 	}

@@ -22,7 +22,7 @@ func (i Images) Image(ctx context.Context, reference string) (image.Root, error)
 	if err != nil {
 		return image.Root{}, err
 	}
-	root, err := i.pull(ctx, pinned)
+	root, err := i.pull(ctx, pinned, true)
 	if err == nil {
 		i.of.work.Go(func() { i.of.pruneUnused(i.of.quit) })
 	}
@@ -38,12 +38,13 @@ func (i Images) Moved(ctx context.Context, reference string) (string, error) {
 	return image.Moved(ctx, reference, opts)
 }
 
-// pull returns an image that is pinned by its digest.
-func (i Images) pull(ctx context.Context, reference string) (image.Root, error) {
+// pull returns an image that is pinned by its digest, perhaps prepared to run its own program.
+func (i Images) pull(ctx context.Context, reference string, program bool) (image.Root, error) {
 	opts, err := i.options()
 	if err != nil {
 		return image.Root{}, err
 	}
+	opts.Program = program
 	root, err := image.Pull(ctx, reference, opts)
 	if err == nil {
 		i.of.lease.add(imageKey(root), func() error { return image.MarkUsed(root) })

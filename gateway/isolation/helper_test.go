@@ -78,7 +78,7 @@ func launcherAt(t testing.TB, packages string, opts isolation.Options) *isolatio
 		t.Fatal(err)
 	}
 	opts.Sandboxes, opts.Installer, opts.DataDir, opts.Logger = host, installer{made}, t.TempDir(), testutil.Logger(t)
-	opts.Images = images{image.Options{Dir: filepath.Join(packages, "images"), Logger: opts.Logger}}
+	opts.Images = images{image.Options{Dir: filepath.Join(packages, "images"), Program: true, Logger: opts.Logger}}
 	launcher := isolation.New(opts)
 	t.Cleanup(func() {
 		launcher.Close()

@@ -110,8 +110,11 @@ func (r reference) fetch(ctx context.Context, into *os.Root, opts Options) (Root
 			return Root{}, fmt.Errorf("layer %d: %w", n+1, explain(err))
 		}
 	}
-	root := Root{Digest: digest.String(), Path: searchPath(config.Config.Env), Program: u.program(config.Config)}
-	return root, u.makeNameFiles()
+	root := Root{Digest: digest.String(), Path: searchPath(config.Config.Env)}
+	if opts.Program {
+		root.Program, err = u.program(config.Config), u.makeNameFiles()
+	}
+	return root, err
 }
 
 // choose returns the image itself, or the image of an index that is for the machine.

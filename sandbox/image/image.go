@@ -30,6 +30,9 @@ type Options struct {
 	Architecture string
 	// MountPoints are absolute paths of folders that are created if the image lacks them.
 	MountPoints []string
+	// Program prepares the image to run its own program: the folders and files are created that this needs and the image lacks. The
+	// same image without it is another directory.
+	Program bool
 	// Insecure allows plain HTTP for registries on other machines too.
 	Insecure bool
 	// Limits bound the image; zero fields are those of DefaultLimits.
@@ -70,8 +73,8 @@ type Root struct {
 	// Python and Node are the paths inside of the interpreters that were found; "" is none.
 	Python string `json:"python,omitempty"`
 	Node   string `json:"node,omitempty"`
-	// Program is what it runs.
-	Program Program `json:"program"`
+	// Program is what it runs, with Options.Program.
+	Program Program `json:"program,omitzero"`
 }
 
 // The errors of references and images.
@@ -87,7 +90,7 @@ var (
 )
 
 // unpackVersion is the version of unpacking: it changes when the same image is unpacked differently.
-const unpackVersion = "2"
+const unpackVersion = "1"
 
 // Pull returns the directory of an image, and fetches it if it does not exist yet.
 // Concurrent pulls of the same image, also by other processes, fetch it once. A pull
@@ -136,7 +139,11 @@ func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 	if err != nil {
 		return Root{}, err
 	}
-	s := imageDir(filepath.Join(opts.Dir, ref.Hex+"-"+opts.Architecture+"-"+unpackVersion))
+	name := ref.Hex + "-" + opts.Architecture + "-" + unpackVersion
+	if opts.Program {
+		name += "-program"
+	}
+	s := imageDir(filepath.Join(opts.Dir, name))
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return Root{}, err

@@ -23,7 +23,8 @@ func described(t testing.TB, config v1.Config, layers ...[]byte) v1.Image {
 
 // TestProgram reads what images run, as whom and where.
 func TestProgram(t *testing.T) {
-	s := newStore(t)
+	s, opts := newStore(t), options(t)
+	opts.Program = true
 	files := layerOf(t, entry{name: "etc/passwd", body: "root:x:0:0::/:/bin/sh\nbad\nmcp:x:1234:77::/app:/bin/sh\nodd:x:-1:0::/:\n"}, entry{name: "etc/group", body: "staff:x:50:\n"},
 		entry{name: "etc/resolv.conf", link: "/run/elsewhere", kind: '2'}, entry{name: "real", kind: '5'}, entry{name: "app", link: "real", kind: '2'}, entry{name: "file"})
 	for _, test := range []struct {
@@ -42,7 +43,7 @@ func TestProgram(t *testing.T) {
 		{"NUL", v1.Config{Cmd: []string{"a\x00b"}}, Program{Dir: "/", Problem: "its description has a NUL byte"}},
 		{"long", v1.Config{Cmd: []string{strings.Repeat("x", maxWordsBytes+1)}}, Program{Dir: "/", Problem: "its description of its program is too long"}},
 	} {
-		root, err := Pull(t.Context(), s.push(t, described(t, test.config, files)), options(t))
+		root, err := Pull(t.Context(), s.push(t, described(t, test.config, files)), opts)
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
@@ -55,7 +56,7 @@ func TestProgram(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Pull(t.Context(), s.push(t, described(t, v1.Config{WorkingDir: "/../../x"})), options(t)); err != nil { // without a layer
+	if _, err := Pull(t.Context(), s.push(t, described(t, v1.Config{WorkingDir: "/../../x"})), opts); err != nil { // without a layer
 		t.Error(err)
 	}
 }
