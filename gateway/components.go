@@ -83,7 +83,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	personAuth, await := g.openConnections()
 	if g.Catalog, err = catalog.Open(catalog.Options{
 		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
-		Auth: g.opts.Auth, PersonAuth: personAuth, Login: await, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Isolate: g.isolated,
+		Auth: g.opts.Auth, PersonAuth: personAuth, Login: await, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Renew: g.renewSecrets, Isolate: g.isolated,
 		Publish: g.Sandboxes.Publish, Restore: g.Privacy.Arguments, Audit: g.Auditor.Audit,
 	}); err != nil {
 		return err

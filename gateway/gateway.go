@@ -75,6 +75,8 @@ type Options struct {
 	// PersonAuth returns the login of a principal at an HTTP upstream, of "" the one that all share. With nil, all principals
 	// share one login.
 	PersonAuth func(up config.Upstream, principal string) *oauth.Handler
+	// ManagedSecrets renews the secrets of secret managers; nil renews none.
+	ManagedSecrets ManagedSecrets
 	// Site is the address of the gateway's pages, without a path; "" if it serves none.
 	Site string
 	// Directory has the groups of principals of OpenID providers; nil knows none.
@@ -146,6 +148,7 @@ type Gateway struct {
 	started   *config.Config                // as it was opened
 	reloading sync.Mutex
 	settings  atomic.Pointer[Settings]
+	load      atomic.Pointer[func() (*config.Config, error)] // reads the settings; nil before WatchSettings
 }
 
 // Service combines the methods of all components of a gateway, for the servers that expose them to clients.

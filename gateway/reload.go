@@ -118,7 +118,8 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 		return err
 	}
 	g.Guard.Apply(rules)
-	g.Endpoints.Apply(cfg) // before clients hear of new lists
+	g.Endpoints.Apply(cfg)       // before clients hear of new lists
+	g.learnSecrets(g.cfg.Load()) // what was replaced may still be seen
 	g.opts.secrets.Set(cfg.SecretValues())
 	counts, err := g.Catalog.Apply(cfg)
 	if err != nil {
@@ -134,7 +135,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	return nil
 }
 
-// WatchSettings reloads the settings whenever their files change, until ctx ends. load
+// WatchSettings reloads the settings whenever their files, or secrets of a secret manager, change, until ctx ends. load
 // reads the settings; Config.Path and Config.Files are watched. Settings that
 // cannot be loaded change nothing; [Gateway.Settings] and the log say why.
 func (g *Gateway) WatchSettings(ctx context.Context, load func() (*config.Config, error)) {
@@ -142,7 +143,8 @@ func (g *Gateway) WatchSettings(ctx context.Context, load func() (*config.Config
 		cfg := g.cfg.Load()
 		return append([]string{cfg.Path}, cfg.Files...)
 	}
-	failed := func() bool { return g.Settings().Problem != "" }
+	failed := func() bool { return g.Settings().Problem != "" || g.secretsChanged() }
+	defer g.startRenewal(ctx, load)()
 	watch.Files(ctx, pollEvery, paths, failed, func() { g.reloadOnce(load) })
 }
 

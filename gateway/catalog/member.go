@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -119,10 +120,37 @@ func (c membership) sessionOptions(m *member, known *tool.Offer) *upstream.Optio
 			}
 		},
 	}
+	if c.opts.Renew != nil && m.cfg.Load().Managed {
+		opts.Renew = func(ctx context.Context, up config.Upstream) (config.Upstream, error) { return c.renew(ctx, m, up) }
+	}
 	if c.opts.OnNotice != nil {
 		opts.OnNotice = func(method string, params json.RawMessage) { c.opts.OnNotice(m.id, method, params) }
 	}
 	return opts
+}
+
+// renew returns the settings that a session connects with: those of before, with the secrets that are valid now. The member
+// has them, too, so that a reload with the same ones keeps its sessions.
+func (c membership) renew(ctx context.Context, m *member, was config.Upstream) (config.Upstream, error) {
+	up, err := c.opts.Renew(ctx, was)
+	if err != nil || reflect.DeepEqual(up, was) {
+		return was, err
+	}
+	now := withSecretsOf(was, up)
+	if !reflect.DeepEqual(now, up) {
+		return was, nil // it has other settings now, and the reload makes another session
+	}
+	m.cfg.Store(new(withSecretsOf(*m.cfg.Load(), up)))
+	return now, nil
+}
+
+// withSecretsOf returns an upstream with the values of another in which secrets can be, for a session to connect with. Those
+// of its login are not, as its authorizer has them already.
+func withSecretsOf(up, other config.Upstream) config.Upstream {
+	up.Args, up.Env, up.Headers, up.URL = other.Args, other.Env, other.Headers, other.URL
+	up.OpenAPI, up.Variables, up.Query, up.Basic = other.OpenAPI, other.Variables, other.Query, other.Basic
+	up.Isolate = other.Isolate
+	return up
 }
 
 // authorize creates the member's authorizer and registers its tokens as secrets.

@@ -42,6 +42,8 @@ type Options struct {
 	Isolate upstream.Isolate
 	// Budget bounds the memory of the large messages of all upstreams.
 	Budget *budget.Budget
+	// Renew returns the settings of an upstream with the secrets that are valid now; nil leaves them unchanged.
+	Renew func(ctx context.Context, up config.Upstream) (config.Upstream, error)
 	// Secrets are removed from logs; tokens of upstreams are added to them.
 	Secrets *redact.Book
 	// Publish gets the files of the servers/ tree after each change.

@@ -116,9 +116,9 @@ func (d *dialer) usesSSE() bool { return d.settings.Transport == "sse" || d.sseO
 
 // dialStreamable returns the connection to a streamable HTTP server. It sends nothing yet.
 func (d *dialer) dialStreamable(_, life context.Context, door *originTransport) (*carrier, error) {
-	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
+	client, address := &http.Client{Transport: door, CheckRedirect: door.redirect}, d.settings.URL
 	transport := &mcp.StreamableClientTransport{
-		Endpoint: d.settings.URL, HTTPClient: client, MaxEventSize: int(door.maxMessage),
+		Endpoint: address, HTTPClient: client, MaxEventSize: int(door.maxMessage),
 		// The SDK opens this stream only on its own connection type; listener does it
 		// here, and also reopens it after a proxy has cut it.
 		DisableStandaloneSSE: true,
@@ -131,7 +131,7 @@ func (d *dialer) dialStreamable(_, life context.Context, door *originTransport) 
 		conn: conn,
 		stop: func() { _ = conn.Close() }, // ends the session on the server
 		listen: func(ctx context.Context, w *wire) {
-			(&listener{url: d.settings.URL, client: client, wire: w, maxEvent: int(door.maxMessage), budget: door.budget}).run(ctx)
+			(&listener{url: address, client: client, wire: w, maxEvent: int(door.maxMessage), budget: door.budget}).run(ctx)
 		},
 		onVersion: func(version string) { door.version.Store(&version) },
 	}, nil

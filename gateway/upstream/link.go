@@ -79,6 +79,13 @@ func (d *dialer) forget() {
 
 // dial connects and lists the upstream's offer. It leaves nothing open after an error.
 func (d *dialer) dial(ctx context.Context) (*link, listing, error) {
+	if d.opts.Renew != nil {
+		renewed, err := d.opts.Renew(ctx, d.settings)
+		if err != nil {
+			return nil, listing{}, err
+		}
+		d.settings = renewed
+	}
 	l, err := d.open(ctx)
 	if errors.Is(err, errNoHandshake) {
 		d.log.Warn("upstream hangs on server/discover, restarting it with initialize")

@@ -81,8 +81,8 @@ func (s *Session) dropDeadLink() {
 		s.backoff = backoff{}
 	}
 	// An upstream that worked is retried at once; one that dies before its first
-	// successful call, or that requires a login, is not.
-	if reason := (faults{s}).lostError(err).Error(); l.proven() && !needsLogin(err) || s.backoff.forgive(err) {
+	// successful call, or that requires a login, is not, unless its secret may have been replaced.
+	if reason := (faults{s}).lostError(err).Error(); l.proven() && (!needsLogin(err) || s.settings.Managed) || s.backoff.forgive(err) {
 		s.setStatus(Failed, reason)
 	} else {
 		s.recordFailure(reason, err)

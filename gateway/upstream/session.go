@@ -69,6 +69,8 @@ type Options struct {
 	Known *tool.Offer
 	// Auth authorizes requests over HTTP; nil sends them unchanged.
 	Auth Authorizer
+	// Renew returns the settings with the secrets that are valid now, before each attempt to connect; nil keeps those of New.
+	Renew func(ctx context.Context, s Settings) (Settings, error)
 	// Asks declares that calls may have a [tool.Peer] that handles requests
 	// (elicitation, sampling, roots). Some upstreams then offer other tools.
 	Asks bool

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"sallyport/internal/redact"
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 )
 
@@ -47,7 +48,7 @@ const minAlertSecret = 16
 type alertDecoder struct{ *decoder }
 
 func (d alertDecoder) alert(at path, n *yaml.Node, a *Alert) {
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { a.Problem = withProblem(a.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { a.Problem = withProblem(a.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	a.Format = AlertJSON
 	d.Fields(at, n, []key{

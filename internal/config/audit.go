@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/redact"
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -99,7 +100,7 @@ func (d *decoder) audit(at path, n *yaml.Node, a *Audit) {
 }
 
 func (d *decoder) auditSinks(at path, n *yaml.Node, s *AuditSinks) {
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { s.Problem = withProblem(s.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { s.Problem = withProblem(s.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"syslog", func(at path, n *yaml.Node) {

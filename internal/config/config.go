@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/identity"
 	"sallyport/internal/policy"
 	"sallyport/internal/registry"
+	"sallyport/internal/secretstore"
 )
 
 // To add a key:
@@ -100,6 +101,10 @@ type Config struct {
 	// References are the values of references, by the text between "${" and "}", and of the variables of
 	// EnvFile. They are grouped by the ID of the upstream in whose entry they are, "" for all others.
 	References map[string]Secrets
+	// SecretManagers are the secret managers that references read from, as ${vault:...}; default those of the environment.
+	SecretManagers secretstore.Managers
+	// ManagedSecrets are the references to them, in the order of the file.
+	ManagedSecrets []ManagedSecret
 }
 
 // Skills configures the code that programs save as skills.
@@ -302,6 +307,8 @@ type Upstream struct {
 	Idle time.Duration
 	// Disabled keeps the entry in the file but leaves it out of the gateway.
 	Disabled bool
+	// Managed: it has secrets of secret managers, which may have other values when it connects again.
+	Managed bool
 	// Problem describes references without a value, such as "the variable A is not set",
 	// "" if all have one. Unless it is "", the other fields must not be used to connect.
 	Problem string
@@ -457,7 +464,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Registry: registry.URL, Mode: ModeCode, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Tasks: defaultTasks(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Records: defaultRecords(), Store: defaultStore(), Sandbox: Sandbox{
+	return Config{Registry: registry.URL, Mode: ModeCode, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Tasks: defaultTasks(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Records: defaultRecords(), Store: defaultStore(), SecretManagers: secretstore.DefaultManagers(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

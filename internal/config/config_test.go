@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/internal/access"
+	"sallyport/internal/secretstore"
 	"sallyport/internal/yamlstrict"
 )
 
@@ -57,7 +58,7 @@ workflows: {path: ../flows, secrets: {builds: "${SECRET}-x", later: "${NOT_SET}"
 	}
 	want := &Config{
 		Path: "/etc/sallyport/upstreams.yaml", Dir: "/etc/sallyport",
-		Mode: ModeCode, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Registry: "https://registry.modelcontextprotocol.io", Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: Approval{Wait: 30 * time.Second, Expire: time.Hour}, Journal: Journal{Keep: 24 * time.Hour, Size: 256 * MiB, Successes: true, Sync: true}, Records: Records{Output: 64 * KiB, Keep: 30 * 24 * time.Hour}, Store: Store{Replicas: 1, Prefix: "sallyport"}, Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB},
+		Mode: ModeCode, Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Registry: "https://registry.modelcontextprotocol.io", Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: Approval{Wait: 30 * time.Second, Expire: time.Hour}, Journal: Journal{Keep: 24 * time.Hour, Size: 256 * MiB, Successes: true, Sync: true}, Records: Records{Output: 64 * KiB, Keep: 30 * 24 * time.Hour}, Store: Store{Replicas: 1, Prefix: "sallyport"}, SecretManagers: secretstore.DefaultManagers(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB},
 		Tasks:     defaultTasks(),
 		Workflows: Workflows{Path: "/etc/flows", Secrets: Secrets{"builds": secret + "-x"}, Keep: 7 * 24 * time.Hour, Runs: 2, Limits: RunLimits{Items: 5, Steps: 6, Bytes: 7 * MiB, Time: 8 * time.Hour}, Problem: "the variable NOT_SET is not set"},
 		Upstreams: []Upstream{

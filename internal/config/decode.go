@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"sallyport/internal/reference"
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
 
@@ -16,17 +17,19 @@ type decoder struct {
 	*yamlstrict.Decoder
 	dir string
 	// refs is lenient inside a disabled upstream: its variables may be unset.
-	refs *resolver
+	refs *reference.Resolver
 	// onMissing is called for references without a value; nil makes them errors of the file.
-	onMissing func(at path, n *yaml.Node, b badReference)
+	onMissing func(at path, n *yaml.Node, b reference.Fault)
 	warnings  []yamlstrict.Fault
+	managed   []ManagedSecret
 }
 
 func (d *decoder) config(n *yaml.Node, c *Config) {
 	d.Advice = advice()
 	readEnvFile(d, n, c)
-	seen := d.Fields(path{}, n, []key{
+	seen := d.Fields(path{}, managersFirst(d, n), []key{
 		{"env_file", func(path, *yaml.Node) {}}, // read already
+		{"secret_managers", func(at path, n *yaml.Node) { managerDecoder{d}.managers(at, n, &c.SecretManagers) }},
 		{"upstreams", func(at path, n *yaml.Node) { d.upstreams(at, n, c) }},
 		{"sandbox", func(at path, n *yaml.Node) { d.sandbox(at, n, &c.Sandbox) }},
 		{"workspaces", func(at path, n *yaml.Node) { d.workspaces(at, n, c) }},
@@ -85,9 +88,10 @@ func (d *decoder) upstreams(at path, n *yaml.Node, c *Config) {
 }
 
 func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
-	d.refs.lenient, d.refs.owner = disabled(n), u.ID
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { u.Problem = withProblem(u.Problem, b.message) }
-	defer func() { d.refs.lenient, d.refs.owner, d.onMissing = false, "", nil }()
+	d.refs.Lenient, d.refs.Owner = disabled(n), u.ID
+	managed := len(d.managed)
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { u.Problem = withProblem(u.Problem, b.Problem()) }
+	defer func() { d.refs.Lenient, d.refs.Owner, d.onMissing = false, "", nil }()
 	// It gets the trace context (traceparent) of calls, also that of a client; default true.
 	traced := true
 	seen := d.Fields(at, n, []key{
@@ -126,7 +130,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"idle", scalar(d, &u.Idle, yamlstrict.Duration)},
 		{"disabled", scalar(d, &u.Disabled, yamlstrict.Bool)},
 	})
-	u.NoTraceContext = !traced
+	u.NoTraceContext, u.Managed = !traced, len(d.managed) > managed
 	u.setDocument(d.dir)
 	if len(u.Tools) > 0 && !seen["isolate"] {
 		u.Isolate = DefaultIsolation()
@@ -168,7 +172,7 @@ func (d *decoder) skills(at path, n *yaml.Node, s *Skills) {
 }
 
 func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { e.Problem = withProblem(e.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { e.Problem = withProblem(e.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"url", d.Text(&e.URL)},
@@ -182,10 +186,10 @@ func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {
 
 func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 	var faults []yamlstrict.Fault
-	d.onMissing = func(at path, n *yaml.Node, b badReference) {
+	d.onMissing = func(at path, n *yaml.Node, b reference.Fault) {
 		if len(faults) < yamlstrict.MaxFaults {
 			line, column := positionOf(d, n, b)
-			faults = append(faults, yamlstrict.Fault{Line: line, Column: column, Message: b.text(owner(at))})
+			faults = append(faults, yamlstrict.Fault{Line: line, Column: column, Message: b.Text(owner(at))})
 		}
 	}
 	defer func() {

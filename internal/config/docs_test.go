@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/secretstore"
 	"sallyport/internal/testutil"
 )
 
@@ -77,7 +78,8 @@ func wholeFile(text string) string {
 func loadPart(t *testing.T, page, text string) {
 	t.Helper()
 	env := func(name string) (string, bool) { return "/long-value-of-" + name, true }
-	if _, err := Parse(filepath.Base(page), []byte(wholeFile(text)), env); err != nil {
+	s := Sources{Getenv: env, Managers: secretstore.Fixed("long-value-of-a-secret")}
+	if c, err := s.Parse(filepath.Base(page), []byte(wholeFile(text))); err != nil || strings.HasSuffix(page, "secret-managers.md") && len(c.ManagedSecrets) != 3 {
 		t.Errorf("%s: %v", page, err)
 	}
 }

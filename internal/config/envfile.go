@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"sallyport/internal/envfile"
+	"sallyport/internal/reference"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/yamlstrict"
 
@@ -28,17 +29,17 @@ func readEnvFile(d *decoder, root *yaml.Node, c *Config) {
 		d.Fail(at, n, `"env_file" names no file; remove the key`)
 		return
 	}
-	c.EnvFile = absolute(d.dir, name)
-	d.refs.files = append(d.refs.files, c.EnvFile)
+	c.EnvFile = reference.Absolute(d.dir, name)
+	d.refs.Files = append(d.refs.Files, c.EnvFile)
 	data, err := d.refs.EnvFile(c.EnvFile)
 	if err == nil {
-		d.refs.vars, err = envfile.Parse(data)
+		d.refs.Vars, err = envfile.Parse(data)
 	}
 	if err != nil {
 		d.Fail(at, n, "%s", envFileMessage(displayPath(d.Source.Path, name), err))
 	}
-	for name, value := range d.refs.vars { // secret even if it is not referenced
-		d.refs.note(name, value, nil)
+	for name, value := range d.refs.Vars { // secret even if it is not referenced
+		d.refs.Note(name, value)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/imageref"
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -48,7 +49,7 @@ func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
 	}
 	for _, program := range []*string{&e.Python.Interpreter, &e.TypeScript.Interpreter} {
 		if strings.ContainsRune(*program, filepath.Separator) {
-			*program = absolute(d.dir, *program)
+			*program = reference.Absolute(d.dir, *program)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/envfile"
 	store "sallyport/internal/secret"
+	"sallyport/internal/secretstore"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/yamlstrict"
 )
@@ -52,6 +53,7 @@ var sources = Sources{
 		}
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	},
+	Managers: managersFake{},
 	Keyring: func(name string) (string, error) {
 		switch name {
 		case "token":
@@ -125,4 +127,19 @@ func allErrors(err error) []*Error {
 		return []*Error{e}
 	}
 	return nil
+}
+
+// managersFake is a secret manager with one secret.
+type managersFake struct{}
+
+func (managersFake) Use(secretstore.Managers) {}
+
+func (managersFake) Read(reference string) (string, error) {
+	switch reference {
+	case "vault:secret/data/github#token":
+		return secret, nil
+	case "aws:denied":
+		return "", &secretstore.Error{Kind: secretstore.Refused, Message: "${aws:denied}: AWS Secrets Manager answers AccessDeniedException", Fix: "allow it"}
+	}
+	return "", &secretstore.Error{Kind: secretstore.Missing, Message: "${" + reference + "}: no such secret", Fix: "check the path"}
 }

@@ -52,11 +52,12 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	c := Default()
 	c.Path, c.Dir = path, dir
 	c.Workflows.setDefaultPath(dir)
-	d := decoder{dir: dir, refs: newResolver(s, dir)}
+	d := decoder{dir: dir, refs: s.resolver(dir)}
 	d.Decoder = &yamlstrict.Decoder{Source: src, Label: label, Expand: expander(&d), KeyAlias: foreignKey}
 	d.config(root, &c)
-	c.Files = d.refs.files
-	c.References = d.refs.values
+	c.Files = d.refs.Files
+	c.References = d.refs.Values
+	c.ManagedSecrets = d.managed
 	reportProblems(&d, c.problems())
 	if err := d.Err(); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"sallyport/internal/redact"
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -123,7 +124,7 @@ func (d *decoder) models(at path, n *yaml.Node, c *Config) {
 }
 
 func (d *decoder) model(at path, n *yaml.Node, m *LanguageModel) {
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { m.Problem = withProblem(m.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { m.Problem = withProblem(m.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"api", d.OneOf(&m.API, modelAPIs...)},

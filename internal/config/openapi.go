@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"sallyport/internal/reference"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -45,7 +47,7 @@ func (u *Upstream) setDocument(dir string) {
 		return
 	}
 	if !documentScheme.MatchString(u.OpenAPI) {
-		u.OpenAPI = absolute(dir, u.OpenAPI)
+		u.OpenAPI = reference.Absolute(dir, u.OpenAPI)
 	}
 	u.Dir = ""
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -47,7 +48,7 @@ func (d pluginDecoder) plugins(at path, n *yaml.Node, c *Config) {
 }
 
 func (d pluginDecoder) plugin(at path, n *yaml.Node, g *PluginGrants) {
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { g.Problem = withProblem(g.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { g.Problem = withProblem(g.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"off", scalar(d.decoder, &g.Off, yamlstrict.Bool)},

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/access"
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -48,7 +49,7 @@ func (d *decoder) path(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		var text string
 		if d.Text(&text)(at, n); text != "" && noTilde(d.Decoder, at, n) {
-			*into = absolute(d.dir, text)
+			*into = reference.Absolute(d.dir, text)
 		}
 	}
 }
@@ -58,16 +59,9 @@ func (d *decoder) program(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		d.Text(into)(at, n)
 		if strings.ContainsRune(*into, filepath.Separator) && noTilde(d.Decoder, at, n) {
-			*into = absolute(d.dir, *into)
+			*into = reference.Absolute(d.dir, *into)
 		}
 	}
-}
-
-func absolute(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(dir, path)
 }
 
 // expander returns expandText with a decoder.
@@ -79,33 +73,37 @@ func expander(d *decoder) func(path, *yaml.Node) string {
 func expandText(d *decoder, at path, n *yaml.Node) string {
 	noBackslash(d.Decoder, at, n)
 	d.warnings = append(d.warnings, literalWarnings(at, n)...)
-	text, bad := d.refs.expand(n.Value)
+	text, bad := d.refs.Expand(n.Value)
+	noteManaged(d, n)
 	for _, b := range bad {
 		if d.Full() {
 			break
 		}
-		if b.missing == "" || !d.refs.lenient {
+		if b.Missing == "" || !d.refs.Lenient {
 			failReference(d, at, n, b)
 		}
 	}
 	return text
 }
 
-func failReference(d *decoder, at path, n *yaml.Node, b badReference) {
-	if b.missing != "" && d.onMissing != nil {
+func failReference(d *decoder, at path, n *yaml.Node, b reference.Fault) {
+	if b.Missing != "" && d.onMissing != nil {
 		d.SetBad(at)
+		if b.Managed {
+			b.Where = where(d, n, b)
+		}
 		d.onMissing(at, n, b)
 		return
 	}
 	line, column := positionOf(d, n, b)
-	d.FailAt(at, line, column, b.text(owner(at)))
+	d.FailAt(at, line, column, b.Text(owner(at)))
 }
 
 // positionOf returns the position of a reference in the text of n.
-func positionOf(d *decoder, n *yaml.Node, b badReference) (line, column int) {
-	start, _, _ := strings.Cut(n.Value[b.offset:], "\n")
-	start = start[:min(len(start), len("${")+len(b.missing))]
-	return findReference(d.Source, n, strings.Count(n.Value[:b.offset], "${"), start)
+func positionOf(d *decoder, n *yaml.Node, b reference.Fault) (line, column int) {
+	start, _, _ := strings.Cut(n.Value[b.Offset:], "\n")
+	start = start[:min(len(start), len("${")+len(b.Missing))]
+	return findReference(d.Source, n, strings.Count(n.Value[:b.Offset], "${"), start)
 }
 
 // maxLines bounds the lines in which find searches.

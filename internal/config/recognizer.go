@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/pii"
 	"sallyport/internal/redact"
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -78,7 +79,7 @@ func (d *decoder) recognizer(at path, n *yaml.Node, r *Recognizer) {
 		*r = Recognizer{Local: true, Timeout: time.Minute, MaxText: 16 * MiB, OnFailure: FailureRefuse}
 		return
 	}
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { r.Problem = withProblem(r.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { r.Problem = withProblem(r.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"url", d.Text(&r.URL)},

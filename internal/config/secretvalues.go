@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"sallyport/internal/redact"
+	"sallyport/internal/secretstore"
 )
 
 // SecretValues returns the secret values in the settings, by the ID of the upstream whose entry has them,
-// "" for all others. Values from a file or a keyring are always secret.
+// "" for all others. Values from a file, a keyring or a secret manager are always secret.
 func (c *Config) SecretValues() map[string][]string {
 	all := map[string][]string{"": c.ownSecrets()}
 	for _, up := range c.Upstreams {
@@ -28,7 +29,7 @@ func (c *Config) SecretValues() map[string][]string {
 // secretsIn returns the secret values of references.
 func secretsIn(references Secrets) (secrets []string) {
 	for name, value := range references {
-		if strings.HasPrefix(name, "file:") || strings.HasPrefix(name, "keyring:") {
+		if strings.HasPrefix(name, "file:") || strings.HasPrefix(name, "keyring:") || secretstore.Owns(name) {
 			secrets = append(secrets, value)
 		}
 		secrets = append(secrets, redact.Value(name, value)...)
@@ -67,5 +68,5 @@ func (c *Config) ownSecrets() []string {
 	if r := c.Privacy.Recognizer; r != nil {
 		all = append(all, r.secretValues()...)
 	}
-	return slices.Concat(all, c.Audit.Sinks.SecretValues(), c.Telemetry.SecretValues(), c.Store.SecretValues())
+	return slices.Concat(all, c.Audit.Sinks.SecretValues(), c.Telemetry.SecretValues(), c.Store.SecretValues(), c.SecretManagers.SecretValues())
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sallyport/internal/keyschema"
+	"sallyport/internal/reference"
+	"sallyport/internal/secretstore"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -40,6 +42,9 @@ func (d Document) Values() (all map[string]any, err error) {
 // with the comment "default". References that are not secret have their values; secrets are hidden. The errors are
 // those of [Sources.Parse].
 func (s Sources) Effective(file string, data []byte) (Document, error) {
+	if s.Managers == nil {
+		s.Managers = secretstore.New(&secretstore.Options{Getenv: s.Getenv})
+	}
 	c, err := s.Parse(file, data)
 	if err != nil {
 		return Document{}, err
@@ -48,7 +53,7 @@ func (s Sources) Effective(file string, data []byte) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	e := effective{refs: newResolver(s, c.Dir)}
+	e := effective{refs: s.resolver(c.Dir)}
 	for _, secrets := range c.SecretValues() {
 		e.secrets = append(e.secrets, secrets...)
 	}
@@ -58,7 +63,7 @@ func (s Sources) Effective(file string, data []byte) (Document, error) {
 
 // effective makes a document of the settings in force.
 type effective struct {
-	refs    *resolver
+	refs    *reference.Resolver
 	secrets []string
 }
 
@@ -114,7 +119,7 @@ func (e *effective) text(at path, text string) string {
 		}
 		return hiddenText
 	}
-	if value, bad := e.refs.expand(text); len(bad) == 0 && e.hide(value) == value {
+	if value, bad := e.refs.Expand(text); len(bad) == 0 && e.hide(value) == value {
 		return value
 	}
 	return e.hide(text)

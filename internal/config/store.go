@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/internal/redact"
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -52,7 +53,7 @@ func defaultStore() Store { return Store{Replicas: 1, Prefix: "sallyport"} }
 type storeDecoder struct{ *decoder }
 
 func (d storeDecoder) store(at path, n *yaml.Node, s *Store) {
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { s.Problem = withProblem(s.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { s.Problem = withProblem(s.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"url", d.Text(&s.URL)},

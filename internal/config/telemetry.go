@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"sallyport/internal/redact"
+	"sallyport/internal/reference"
 
 	"gopkg.in/yaml.v3"
 )
@@ -26,7 +27,7 @@ type Telemetry struct {
 }
 
 func (d *decoder) telemetry(at path, n *yaml.Node, t *Telemetry) {
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { t.Problem = withProblem(t.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { t.Problem = withProblem(t.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"service", d.Text(&t.Service)},

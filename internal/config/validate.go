@@ -69,6 +69,7 @@ func (c *Config) problems() []problem {
 	if e := c.Search.Embeddings; e != nil {
 		all = append(all, e.problems(path{"search", "embeddings"})...)
 	}
+	all = append(all, managerProblems(path{managersKey}, c.SecretManagers)...)
 	all = append(all, registryProblems(path{"registry"}, c.Registry)...)
 	all = append(all, c.modelProblems(path{"models"}, path{"tasks"})...)
 	all = append(all, c.pluginProblems(path{"plugins"})...)

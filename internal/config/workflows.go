@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -73,7 +74,7 @@ func (d *decoder) runLimits(at path, n *yaml.Node, l *RunLimits) {
 
 // signingSecrets reads the secrets. A secret without a value affects its webhook only.
 func (d *decoder) signingSecrets(at path, n *yaml.Node, w *Workflows) {
-	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { w.Problem = withProblem(w.Problem, b.message) }
+	d.onMissing = func(_ path, _ *yaml.Node, b reference.Fault) { w.Problem = withProblem(w.Problem, b.Problem()) }
 	defer func() { d.onMissing = nil }()
 	d.secrets(&w.Secrets)(at, n)
 	maps.DeleteFunc(w.Secrets, func(name, _ string) bool { return d.Bad(at.To(name)) })

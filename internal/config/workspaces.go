@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/reference"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 	"sallyport/internal/yamlstrict"
@@ -86,7 +87,7 @@ func homePath(d *decoder, into *string) reader {
 			}
 			text = filepath.Join(home, rest)
 		}
-		*into = absolute(d.dir, text)
+		*into = reference.Absolute(d.dir, text)
 	}
 }
 

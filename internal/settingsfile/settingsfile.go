@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/config"
+	"sallyport/internal/secretstore"
 	"sallyport/internal/yamledit"
 
 	"gopkg.in/yaml.v3"
@@ -191,7 +192,7 @@ func (f *File) check(data []byte) error {
 func (f *File) parse(data []byte) (*config.Config, error) {
 	stored := func(string) (string, error) { return config.Placeholder, nil }
 	nothing := func(string) ([]byte, error) { return nil, nil }
-	return config.Sources{Getenv: f.lookup, File: stored, EnvFile: nothing, Keyring: stored}.Parse(f.Path, data)
+	return config.Sources{Getenv: f.lookup, File: stored, EnvFile: nothing, Keyring: stored, Managers: secretstore.Fixed(config.Placeholder)}.Parse(f.Path, data)
 }
 
 // Config returns the settings as if every reference had a value. They can be shown,

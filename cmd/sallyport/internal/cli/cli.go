@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/secretstore"
 	"sallyport/internal/suggest"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -38,6 +40,9 @@ type App struct {
 	LogLevel   string
 	// remote overrides sandbox.remote of the settings; only some verbs have the flag.
 	remote string
+	// secrets reads secret managers; see managedSecrets.
+	secrets     *secretstore.Store
+	openSecrets sync.Once
 	// progress is what is shown now, nil for nothing.
 	progress atomic.Pointer[Progress]
 }
@@ -74,7 +79,7 @@ func (a *App) Load() (*config.Config, error) {
 	if err != nil {
 		return nil, &ConfigError{Err: err}
 	}
-	cfg, err := config.Load(path, a.Env)
+	cfg, err := config.Sources{Getenv: a.Env, Managers: managedSecrets(a)}.Load(path)
 	if err != nil {
 		return nil, &ConfigError{Err: err}
 	}
@@ -86,6 +91,14 @@ func (a *App) Load() (*config.Config, error) {
 		return nil, &ConfigError{Err: err}
 	}
 	return cfg, nil
+}
+
+// managedSecrets returns the store of secrets from secret managers, which all loads of the settings share.
+func managedSecrets(a *App) *secretstore.Store {
+	a.openSecrets.Do(func() {
+		a.secrets = secretstore.New(&secretstore.Options{Getenv: a.Env, Logger: a.Logger(slog.LevelWarn)})
+	})
+	return a.secrets
 }
 
 // SandboxFlag adds the flag --sandbox, which runs programs on another machine.

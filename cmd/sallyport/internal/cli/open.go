@@ -37,6 +37,7 @@ func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Opt
 		}
 		return a.NewAuthorizer(up, principal, page)
 	}
+	opts.ManagedSecrets = managedSecrets(a)
 	opts.Purpose = cmp.Or(opts.Purpose, "cli")
 	go sweep(log)
 	return gateway.Open(cfg, &opts)
