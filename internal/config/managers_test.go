@@ -29,6 +29,9 @@ secret_managers: {refresh: 1m}
 	if want := "upstreams.yaml:3:31: " + why + "; allow it"; c.Upstreams[1].Problem != want {
 		t.Errorf("problem %q, want %q", c.Upstreams[1].Problem, want)
 	}
+	if got := c.SecretValues()["b"]; len(got) > 0 {
+		t.Errorf("messages cannot name the reference, as it is hidden: %q", got)
+	}
 	want := []ManagedSecret{{Name: "vault:secret/data/github#token", Line: 2, Column: 68}, {Name: "aws:denied", Line: 3, Column: 31, Problem: why, Fix: "allow it"}}
 	if diff := cmp.Diff(want, c.ManagedSecrets); diff != "" {
 		t.Error(diff)

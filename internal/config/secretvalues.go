@@ -21,9 +21,17 @@ func (c *Config) SecretValues() map[string][]string {
 	}
 	for owner := range all {
 		slices.Sort(all[owner])
-		all[owner] = slices.DeleteFunc(slices.Compact(all[owner]), func(s string) bool { return s == "" })
+		all[owner] = slices.DeleteFunc(slices.Compact(all[owner]), func(s string) bool { return s == "" || c.isUnread(s) })
 	}
 	return all
+}
+
+// isUnread reports whether a value has a reference to a secret manager in place of a secret that could not be read. Messages
+// name such references.
+func (c *Config) isUnread(value string) bool {
+	return slices.ContainsFunc(c.ManagedSecrets, func(s ManagedSecret) bool {
+		return s.Problem != "" && strings.Contains(value, "${"+s.Name+"}")
+	})
 }
 
 // secretsIn returns the secret values of references.
