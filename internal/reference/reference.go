@@ -126,10 +126,10 @@ func (r *Resolver) lookupSecret(inside string) (value string, bad *Fault, ours b
 		value, bad = r.manager(inside)
 		return value, bad, true
 	}
-	scheme, name, ok := strings.Cut(inside, ":")
-	if !ok || scheme != "file" && scheme != "keyring" || strings.HasPrefix(name, "-") {
+	if !isLocal(inside) {
 		return "", nil, false
 	}
+	scheme, name, _ := strings.Cut(inside, ":")
 	if a, ok := r.known[inside]; ok && !r.Lenient {
 		return a.value, a.bad.clone(), true
 	}
@@ -150,6 +150,12 @@ func (r *Resolver) lookupSecret(inside string) (value string, bad *Fault, ours b
 	}
 	r.known[inside] = lookupResult{value, bad}
 	return value, bad.clone(), true
+}
+
+// isLocal reports whether a reference is to a file or the keyring.
+func isLocal(inside string) bool {
+	scheme, name, ok := strings.Cut(inside, ":")
+	return ok && (scheme == "file" || scheme == "keyring") && !strings.HasPrefix(name, "-")
 }
 
 // manager returns the secret of a manager.

@@ -221,11 +221,13 @@ func (c client) machineKeys(res response) (awsKeys, error) {
 		return awsKeys{}, e
 	}
 	var got struct {
-		AccessKeyId, SecretAccessKey, Token string //nolint:revive // as AWS writes it
-		Expiration                          time.Time
+		AccessKeyID     string `json:"AccessKeyId"`
+		SecretAccessKey string
+		Token           string
+		Expiration      time.Time
 	}
 	if json.Unmarshal(res.body, &got) != nil || got.Expiration.IsZero() {
 		return awsKeys{}, &Error{Kind: Invalid, Message: c.what + " are not what the API of AWS says"}
 	}
-	return awsKeys{got.AccessKeyId, got.SecretAccessKey, got.Token, got.Expiration}, nil
+	return awsKeys{got.AccessKeyID, got.SecretAccessKey, got.Token, got.Expiration}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -73,9 +74,7 @@ func (c client) send(ctx context.Context, method, address string, header http.He
 	if err != nil {
 		return response{}, &Error{Kind: Refused, Message: "the address of " + c.what + " is not a URL"}
 	}
-	for key, values := range header {
-		req.Header[key] = values
-	}
+	maps.Copy(req.Header, header)
 	res, err := c.http.Do(req)
 	if err != nil {
 		return response{}, c.unreachable(err)

@@ -117,6 +117,7 @@ func TestTemporaryCredentials(t *testing.T) {
 	running(t, func() *secretstore.Store {
 		return net.open(func(m *secretstore.Managers) { m.AWS.Instance, m.GCP.Instance, m.GCP.Project = true, true, "prod" }, nil)
 	}, func(t *testing.T, s *secretstore.Store) {
+		t.Helper()
 		for range 20 {
 			want(t, s, "aws:plain", "value-1")
 			want(t, s, "gcp:github", "value-2")

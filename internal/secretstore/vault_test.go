@@ -100,6 +100,7 @@ func TestVaultTokenIsRenewed(t *testing.T) {
 	v := &secretstoretest.Vault{RoleID: "role", TokenTTL: time.Hour, MaxTTL: 4 * time.Hour}
 	v.Put("secret/data/a", map[string]any{"k": "value-1"})
 	running(t, roleStore(v), func(t *testing.T, s *secretstore.Store) {
+		t.Helper()
 		const name = "vault:secret/data/a#k"
 		want(t, s, name, "value-1")
 		pass(150 * time.Minute)
@@ -125,6 +126,7 @@ func TestLease(t *testing.T) {
 	t.Parallel()
 	v := &secretstoretest.Vault{RoleID: "role", TokenTTL: 24 * time.Hour, LeaseTTL: time.Hour, LeaseMax: 3 * time.Hour}
 	running(t, roleStore(v), func(t *testing.T, s *secretstore.Store) {
+		t.Helper()
 		const name = "vault:database/creds/app#password"
 		first, err := s.Read(name)
 		if err != nil {
@@ -154,6 +156,7 @@ func TestUnreachable(t *testing.T) {
 	v := &secretstoretest.Vault{RoleID: "role", TokenTTL: 100 * time.Hour}
 	v.Put("secret/data/a", map[string]any{"k": "value-1"})
 	running(t, roleStore(v), func(t *testing.T, s *secretstore.Store) {
+		t.Helper()
 		const name = "vault:secret/data/a#k"
 		want(t, s, name, "value-1")
 		for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
@@ -188,6 +191,7 @@ func TestRotation(t *testing.T) {
 	v := &secretstoretest.Vault{RoleID: "role", TokenTTL: 100 * time.Hour}
 	v.Put("secret/data/a", map[string]any{"k": "value-1"})
 	running(t, roleStore(v), func(t *testing.T, s *secretstore.Store) {
+		t.Helper()
 		const name = "vault:secret/data/a#k"
 		want(t, s, name, "value-1")
 		v.Put("secret/data/a", map[string]any{"k": "value-2"})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 )
@@ -51,7 +52,7 @@ func (v *vault) login(ctx context.Context, path string, credentials map[string]s
 	}
 	got, err := v.request(ctx, http.MethodPost, path, body, "")
 	if err != nil {
-		if e, ok := err.(*Error); ok && e.Kind == Refused {
+		if e, ok := errors.AsType[*Error](err); ok && e.Kind == Refused {
 			e.Fix = "check the credentials of the login under secret_managers.vault"
 		}
 		return err

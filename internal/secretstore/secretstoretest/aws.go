@@ -134,21 +134,24 @@ func (a *AWS) getSecret(w http.ResponseWriter, r *http.Request, body []byte) {
 		awsError(w, http.StatusBadRequest, code, why)
 		return
 	}
-	var in struct{ SecretId, VersionStage string } //nolint:revive // as AWS writes it
+	var in struct {
+		SecretID     string `json:"SecretId"`
+		VersionStage string
+	}
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/" || r.Header.Get("X-Amz-Target") != "secretsmanager.GetSecretValue" || r.Header.Get("Content-Type") != "application/x-amz-json-1.1":
 		awsError(w, http.StatusBadRequest, "UnknownOperationException", "")
-	case json.Unmarshal(body, &in) != nil || in.SecretId == "":
+	case json.Unmarshal(body, &in) != nil || in.SecretID == "":
 		awsError(w, http.StatusBadRequest, "InvalidParameterException", "")
 	case a.busy:
 		awsError(w, http.StatusBadRequest, "ThrottlingException", "Rate exceeded")
 	case a.denied:
 		awsError(w, http.StatusBadRequest, "AccessDeniedException", "User is not authorized to perform: secretsmanager:GetSecretValue because no identity-based policy allows the action")
-	case a.secrets[in.SecretId] == "" || in.VersionStage == "AWSPENDING":
+	case a.secrets[in.SecretID] == "" || in.VersionStage == "AWSPENDING":
 		awsError(w, http.StatusBadRequest, "ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
 	default:
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		_ = json.NewEncoder(w).Encode(map[string]any{"Name": in.SecretId, "VersionId": "1", "SecretString": a.secrets[in.SecretId], "VersionStages": []string{"AWSCURRENT"}, "CreatedDate": 1.5e9})
+		_ = json.NewEncoder(w).Encode(map[string]any{"Name": in.SecretID, "VersionId": "1", "SecretString": a.secrets[in.SecretID], "VersionStages": []string{"AWSCURRENT"}, "CreatedDate": 1.5e9})
 	}
 }
 
@@ -176,15 +179,20 @@ func (a *AWS) verify(r *http.Request, body []byte) (code, why string) {
 	case !slices.IsSorted(names) || !slices.Contains(names, "host") || !slices.Contains(names, "x-amz-date"):
 		return "InvalidSignatureException", "'Host' or 'X-Amz-Date' must be a signed header"
 	}
-	canonical := r.Method + "\n" + r.URL.EscapedPath() + "\n" + r.URL.RawQuery + "\n"
+	return a.compare(r, body, m, names, key)
+}
+
+// compare recomputes the signature; m are the parts of the header.
+func (a *AWS) compare(r *http.Request, body []byte, m, names []string, key awsKey) (code, why string) {
+	var lines strings.Builder
 	for _, name := range names {
 		value := r.Header.Get(name)
 		if name == "host" {
 			value = r.Host
 		}
-		canonical += name + ":" + strings.TrimSpace(value) + "\n"
+		lines.WriteString(name + ":" + strings.TrimSpace(value) + "\n")
 	}
-	canonical += fmt.Sprintf("\n%s\n%x", m[4], sha256.Sum256(body))
+	canonical := fmt.Sprintf("%s\n%s\n%s\n%s\n%s\n%x", r.Method, r.URL.EscapedPath(), r.URL.RawQuery, lines.String(), m[4], sha256.Sum256(body))
 	scope := m[2] + "/" + m[3] + "/secretsmanager/aws4_request"
 	text := fmt.Sprintf("AWS4-HMAC-SHA256\n%s\n%s\n%x", r.Header.Get("X-Amz-Date"), scope, sha256.Sum256([]byte(canonical)))
 	mac := func(key []byte, text string) []byte {

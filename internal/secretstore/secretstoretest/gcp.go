@@ -136,11 +136,9 @@ func (g *Google) checkAssertion(r *http.Request) string {
 	if !decodePart(parts[0], &head) || !decodePart(parts[1], &claims) || head.Alg != "RS256" || head.Kid != "kid-1" {
 		return "Invalid JWT"
 	}
-	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
-	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
 	now := time.Now().Unix()
 	switch {
-	case err != nil || rsa.VerifyPKCS1v15(&g.private.PublicKey, crypto.SHA256, sum[:], signature) != nil:
+	case !g.isSigned(parts):
 		return "Invalid JWT Signature."
 	case claims.Iss != googleEmail || claims.Scope == "" || !strings.HasSuffix(claims.Aud, "://"+r.Host+"/token"):
 		return "Invalid JWT: wrong claims"
@@ -148,6 +146,13 @@ func (g *Google) checkAssertion(r *http.Request) string {
 		return "Invalid JWT: Token must be a short-lived token"
 	}
 	return ""
+}
+
+// isSigned reports whether the key of the service account has signed an assertion.
+func (g *Google) isSigned(parts []string) bool {
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	return err == nil && rsa.VerifyPKCS1v15(&g.private.PublicKey, crypto.SHA256, sum[:], signature) == nil
 }
 
 func decodePart(text string, into any) bool {

@@ -128,6 +128,14 @@ func (v *Vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.login(w, r, path)
 	case !v.tokens[r.Header.Get("X-Vault-Token")].valid():
 		vaultErrors(w, http.StatusForbidden, "permission denied")
+	default:
+		v.authorized(w, r, path)
+	}
+}
+
+// authorized answers a request with a valid token.
+func (v *Vault) authorized(w http.ResponseWriter, r *http.Request, path string) {
+	switch {
 	case path == "auth/token/lookup-self" && r.Method == http.MethodGet:
 		v.lookUp(w, v.tokens[r.Header.Get("X-Vault-Token")])
 	case path == "auth/token/renew-self" && r.Method == http.MethodPost:
