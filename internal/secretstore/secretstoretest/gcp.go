@@ -129,18 +129,26 @@ func (g *Google) checkAssertion(r *http.Request) string {
 		return "Invalid JWT"
 	}
 	var head struct{ Alg, Typ, Kid string }
-	var claims struct {
-		Iss, Scope, Aud string
-		Iat, Exp        int64
-	}
+	var claims assertionClaims
 	if !decodePart(parts[0], &head) || !decodePart(parts[1], &claims) || head.Alg != "RS256" || head.Kid != "kid-1" {
 		return "Invalid JWT"
 	}
+	if !g.isSigned(parts) {
+		return "Invalid JWT Signature."
+	}
+	return claims.problem(r.Host)
+}
+
+type assertionClaims struct {
+	Iss, Scope, Aud string
+	Iat, Exp        int64
+}
+
+// problem returns what is wrong with the claims, for the token endpoint of a host.
+func (claims assertionClaims) problem(host string) string {
 	now := time.Now().Unix()
 	switch {
-	case !g.isSigned(parts):
-		return "Invalid JWT Signature."
-	case claims.Iss != googleEmail || claims.Scope == "" || !strings.HasSuffix(claims.Aud, "://"+r.Host+"/token"):
+	case claims.Iss != googleEmail || claims.Scope == "" || !strings.HasSuffix(claims.Aud, "://"+host+"/token"):
 		return "Invalid JWT: wrong claims"
 	case claims.Iat > now+60 || claims.Exp < now || claims.Exp-claims.Iat > 3600:
 		return "Invalid JWT: Token must be a short-lived token"
