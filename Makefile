@@ -244,6 +244,7 @@ dist-check: prereq-demo ## install the packages of dist/ for real, and take the 
 	@SALLYPORT_DIST="$(CURDIR)/dist" go -C tools/dist test -count=1 -vet=off -v -timeout 30m $(ARGS) ./...
 	@SALLYPORT_DIST="$(CURDIR)/dist" go test -count=1 -vet=off -v -run '^TestPackagedImage$$' ./sandbox/image
 	@$(STEP) "pages of the dashboard, with the templates of a release" go test -count=1 -vet=off -overlay=.cache/dist/overlay.json ./gateway/dashboard
+	@$(STEP) "files of the program, as a release has them" go test -count=1 -vet=off -overlay=.cache/dist/overlay.json ./gateway/httpapi ./internal/config ./internal/pii ./index
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded

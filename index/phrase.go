@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"sallyport/internal/packed"
 )
 
 // phraseFiles maps phrases of queries to the words of tool descriptions. A line is
@@ -49,7 +51,7 @@ func readPhrases(words *analyzers, files fs.FS) (phraseTable, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read phrases: %w", err)
 		}
-		if err := table.read(words, string(text)); err != nil {
+		if err := table.read(words, string(packed.Read(text))); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 	}

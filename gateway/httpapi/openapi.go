@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"sallyport/internal/packed"
 	"sallyport/internal/tool"
 )
 
@@ -79,7 +80,7 @@ func (d *documents) get(ask documentKey, guides map[string]string) (cachedDocume
 // document generates the OpenAPI document of a profile.
 func document(profile, version string, guides map[string]string) ([]byte, error) {
 	var doc map[string]any
-	if err := json.Unmarshal(openAPI, &doc); err != nil {
+	if err := json.Unmarshal(packed.Read(openAPI), &doc); err != nil {
 		return nil, err
 	}
 	doc["info"].(map[string]any)["version"] = version

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sallyport/internal/keyschema"
+	"sallyport/internal/packed"
 )
 
 //go:embed upstreams.schema.json
@@ -13,10 +14,10 @@ var schemaText []byte
 
 // Schema returns the JSON Schema (draft 2020-12) of upstreams.yaml, for editors. A test makes it from the tables of
 // keys that the decoder has.
-func Schema() []byte { return slices.Clone(schemaText) }
+func Schema() []byte { return slices.Clone(packed.Read(schemaText)) }
 
 func readSchema() (root keyschema.Node) {
-	if err := json.Unmarshal(schemaText, &root); err != nil {
+	if err := json.Unmarshal(packed.Read(schemaText), &root); err != nil {
 		return keyschema.Node{}
 	}
 	return root

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"sallyport/internal/packed"
 )
 
 // secretRulesJSON are gitleaks' rules, see tools/secretrules.
@@ -58,7 +60,7 @@ type keyword struct {
 
 var loadRules = sync.OnceValue(func() *secretRules {
 	var list []*secretRule
-	if err := json.Unmarshal(secretRulesJSON, &list); err != nil {
+	if err := json.Unmarshal(packed.Read(secretRulesJSON), &list); err != nil {
 		panic("read rules about secrets: " + err.Error()) // the file is part of the program
 	}
 	r := &secretRules{by: map[string][]keyword{}}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -127,6 +129,44 @@ func (p filePatch) apply(text string) (string, error) {
 	return text, nil
 }
 
+// packedFiles are embedded files that a release compresses: what reads them takes both forms, see internal/packed.
+func packedFiles() []string {
+	return []string{
+		"gateway/httpapi/openapi.json", "internal/config/upstreams.schema.json", "internal/pii/secretrules.json",
+		"index/phrases/actions.txt", "index/phrases/languages.txt", "index/phrases/things.txt",
+	}
+}
+
+// compressFiles writes the compressed files to the work folder, and adds them to what replaces files.
+func (r *release) compressFiles(replaced map[string]string) error {
+	for _, name := range packedFiles() {
+		data, err := os.ReadFile(filepath.Join(r.root, name))
+		if err != nil {
+			return err
+		}
+		var packed bytes.Buffer
+		z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		if _, err = z.Write(data); err == nil {
+			err = z.Close()
+		}
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(r.work, "packed", name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, packed.Bytes(), 0o644); err != nil {
+			return err
+		}
+		replaced[filepath.Join(r.root, name)] = to
+	}
+	return nil
+}
+
 // slim writes the patched libraries to the work folder, and returns the flags of go build that use them.
 func (r *release) slim(ctx context.Context) ([]string, error) {
 	replaced := map[string]string{}
@@ -157,6 +197,9 @@ func (r *release) slim(ctx context.Context) ([]string, error) {
 		fmt.Fprintf(&replaces, "\nreplace %s => %s\n", p.module, path)
 		_, version, _ := strings.Cut(source, "@") // of its folder in the module cache
 		r.replaced = append(r.replaced, [3]string{path, p.module, version})
+	}
+	if err := r.compressFiles(replaced); err != nil {
+		return nil, err
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err == nil {
