@@ -185,28 +185,38 @@ func (j *jet) append(ctx context.Context, subject string, m message, after int64
 		opts = append(opts, jetstream.WithExpectLastSequencePerSubject(uint64(after)))
 	}
 	var number uint64
-	repeated := false
+	began := time.Now()
 	err := j.scope.try(ctx, func(ctx context.Context) error {
 		ack, err := j.js.PublishMsg(ctx, msg, opts...)
 		switch {
 		case err == nil:
 			number = ack.Sequence
-		case repeated && isConflict(err):
-			number, err = j.earlier(ctx, msg, uint64(after), err)
+		case j.scope.shared && isConflict(err):
+			number, err = j.resolve(ctx, msg, uint64(after), err)
+			if errors.Is(err, errBehind) && time.Since(began) > settleTime {
+				err = ErrConflict
+			}
 		}
-		repeated = true
 		return err
 	})
 	return number, err
 }
 
-// errPending is that of a message that the servers may have accepted, and have not stored yet.
-var errPending = errors.New("an earlier attempt may be in progress")
+// errPending is that of a message that the servers may have accepted and have not stored yet, errBehind that of one that is to
+// follow a message that they do not have, or no longer.
+var (
+	errPending = errors.New("the servers have not stored all that they accepted")
+	errBehind  = fmt.Errorf("%w: the earlier message is missing", errPending)
+)
 
-// earlier returns the number of a message that was to be the first after another one, if an earlier attempt has stored it.
-// Else it returns conflict, the error of the last attempt: servers compare the last number of the subject before they look
-// for a duplicate, or when a new leader does not know the duplicate yet.
-func (j *jet) earlier(ctx context.Context, msg *nats.Msg, after uint64, conflict error) (uint64, error) {
+// settleTime is how long a new leader may take to have all messages.
+const settleTime = 2 * time.Second
+
+// resolve returns the number of a message that was to be the first after another one, and that servers refused, if an earlier
+// attempt has stored it: servers compare the last number of the subject before they look for a duplicate. If another message is
+// there, it returns conflict, the error of the attempt. If none is, a new leader may not have all messages yet, and the error is
+// errPending or errBehind.
+func (j *jet) resolve(ctx context.Context, msg *nats.Msg, after uint64, conflict error) (uint64, error) {
 	first, err := j.stream.GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(msg.Subject))
 	switch {
 	case err == nil && first.Header.Get(jetstream.MsgIDHeader) == msg.Header.Get(jetstream.MsgIDHeader):
@@ -217,11 +227,13 @@ func (j *jet) earlier(ctx context.Context, msg *nats.Msg, after uint64, conflict
 		return 0, err
 	}
 	last, err := j.stream.GetLastMsgForSubject(ctx, msg.Subject)
-	if err == nil && last.Sequence == after || after == 0 && errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, errPending // nothing that is stored is in conflict
-	}
-	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, conflict
+	switch {
+	case err == nil && last.Sequence < after:
+		return 0, errBehind
+	case err == nil || after == 0 && errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, errPending // nothing is in conflict, or it came after the first look
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, conflict // the other message was removed
 	}
 	return 0, err
 }
