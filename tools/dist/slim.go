@@ -138,9 +138,9 @@ func packedFiles() []string {
 }
 
 // compressFiles writes the compressed files to the work folder, and adds them to what replaces files.
-func (r *release) compressFiles(replaced map[string]string) error {
+func compressFiles(root, work string, replaced map[string]string) error {
 	for _, name := range packedFiles() {
-		data, err := os.ReadFile(filepath.Join(r.root, name))
+		data, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return err
 		}
@@ -155,14 +155,14 @@ func (r *release) compressFiles(replaced map[string]string) error {
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(r.work, "packed", name)
+		to := filepath.Join(work, "packed", name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
 		if err := os.WriteFile(to, packed.Bytes(), 0o644); err != nil {
 			return err
 		}
-		replaced[filepath.Join(r.root, name)] = to
+		replaced[filepath.Join(root, name)] = to
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (r *release) slim(ctx context.Context) ([]string, error) {
 		_, version, _ := strings.Cut(source, "@") // of its folder in the module cache
 		r.replaced = append(r.replaced, [3]string{path, p.module, version})
 	}
-	if err := r.compressFiles(replaced); err != nil {
+	if err := compressFiles(r.root, r.work, replaced); err != nil {
 		return nil, err
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
