@@ -93,6 +93,13 @@ func (s *Store) Use(managers Managers) {
 
 // Read implements [Reader]. A value that was read within [Managers].Refresh is not read again.
 func (s *Store) Read(reference string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	return s.read(ctx, reference, (*document).current)
+}
+
+// read returns the secret that a reference names, from its document as get returns it.
+func (s *Store) read(ctx context.Context, reference string, get func(*document, context.Context) (answer, error)) (string, error) {
 	n, err := parse(reference)
 	if err != nil {
 		return "", err
@@ -101,9 +108,7 @@ func (s *Store) Read(reference string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	a, err := d.current(ctx)
+	a, err := get(d, ctx)
 	if err != nil {
 		return "", err
 	}
@@ -176,26 +181,10 @@ func (s *Store) Refresh(ctx context.Context, used map[string]string) (changed bo
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for reference, old := range used {
-		value, err := s.reread(ctx, reference)
+		value, err := s.read(ctx, reference, (*document).again)
 		changed = changed || err != nil || value != old
 	}
 	return changed
-}
-
-func (s *Store) reread(ctx context.Context, reference string) (string, error) {
-	n, err := parse(reference)
-	if err != nil {
-		return "", err
-	}
-	d, err := s.document(n)
-	if err != nil {
-		return "", err
-	}
-	a, err := d.again(ctx)
-	if err != nil {
-		return "", err
-	}
-	return a.field(n)
 }
 
 // Run renews what is due, until ctx ends.
