@@ -105,6 +105,18 @@ func openWith(dir string, opts Options, steps []migration) (*Store, error) {
 	return start(dir, opts, steps, unlock), nil
 }
 
+// InUse returns which process uses a directory, nil if none does. It holds the lock for a moment.
+func InUse(dir string) *InUseError {
+	unlock, err := filelock.Dir(dir, 0)
+	if errors.Is(err, filelock.ErrBusy) {
+		return &InUseError{dir, ownerOf(dir)}
+	}
+	if err == nil {
+		unlock()
+	}
+	return nil
+}
+
 func ownerOf(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, ownerFile))
 	if err != nil {

@@ -48,8 +48,14 @@ func TestOneAtATime(t *testing.T) {
 	if !errors.Is(err, store.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("%s is in use by process %d", dir, os.Getpid())) {
 		t.Errorf("error %v", err)
 	}
+	if used := store.InUse(dir); used == nil || used.PID != os.Getpid() {
+		t.Errorf("in use by %v", used)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if used := store.InUse(dir); used != nil {
+		t.Errorf("closed, and in use by %v", used)
 	}
 	open(t, dir)
 }

@@ -137,7 +137,7 @@ func openIdle(dir string, cfg *config.Config, log *slog.Logger) (*store.Store, e
 	if cfg.Store.IsRemote() {
 		return ConnectStore(cfg, log)
 	}
-	return store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: ShareTimeout})
+	return store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: RecordsTimeout})
 }
 
 // UnresponsiveError returns the error for a process that has the records and does not answer as a gateway.

@@ -65,11 +65,12 @@ func (a *App) WithGateway(ctx context.Context, opts gateway.Options, use func(ct
 	return use(tool.WithClient(ctx, "sallyport "+cmp.Or(opts.Purpose, "cli")), g)
 }
 
-// recordsTimeout is how long serve waits for the records while another process closes them: clients start a new process before the old one has ended.
-const recordsTimeout = 3 * time.Second
+// RecordsTimeout is how long serve waits for the records while another process closes them, as clients start a new process before the old
+// one has ended, and how long other verbs wait for each other.
+const RecordsTimeout = 3 * time.Second
 
-// ShareTimeout bounds the wait for the records by a verb that can do without them.
-const ShareTimeout = 300 * time.Millisecond
+// shareTimeout bounds the wait for the records by a verb that can do without them.
+const shareTimeout = 300 * time.Millisecond
 
 // OpenRecords opens the stored records for serve. It returns nil if records are kept in memory only. One process has
 // the store at a time; with share, the others keep their records in memory.
@@ -81,9 +82,9 @@ func (a *App) OpenRecords(cfg *config.Config, log *slog.Logger, share bool) (*st
 	if dir == "" {
 		return nil, nil
 	}
-	patience := recordsTimeout
+	patience := RecordsTimeout
 	if share {
-		patience = ShareTimeout
+		patience = shareTimeout
 	}
 	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: patience})
 	if errors.Is(err, store.ErrInUse) && !share && requestRelease(context.Background(), a) {

@@ -206,7 +206,7 @@ func openRecords(a *cli.App, cfg *config.Config, log *slog.Logger, working bool)
 	if _, err := os.Stat(dir); err != nil && !working {
 		return store.Memory(), nil
 	}
-	records, err := store.Open(dir, &store.Options{Logger: log, LockTimeout: cli.ShareTimeout})
+	records, err := store.Open(dir, &store.Options{Logger: log, LockTimeout: cli.RecordsTimeout})
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
 		return nil, cli.UnresponsiveError(used, a.DataDir())
 	}

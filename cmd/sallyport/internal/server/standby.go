@@ -13,7 +13,6 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/config"
-	"sallyport/internal/filelock"
 	"sallyport/internal/store"
 )
 
@@ -35,10 +34,10 @@ type standby struct {
 // run waits for the records and takes them over, until ctx ends.
 func (b *standby) run(ctx context.Context) {
 	dir := filepath.Join(b.app.DataDir(), cli.RecordsFolder)
-	for b.waitFree(ctx, dir) {
-		records, err := store.Open(dir, &store.Options{Logger: b.log})
-		if errors.Is(err, store.ErrInUse) {
-			continue
+	for {
+		records, err := b.open(ctx, dir)
+		if ctx.Err() != nil {
+			return
 		}
 		if err != nil {
 			b.log.Error("cannot take over the records", "error", err)
@@ -52,30 +51,53 @@ func (b *standby) run(ctx context.Context) {
 	}
 }
 
-// waitFree returns true when no process has held the records for standbyGrace, or false when ctx ends.
-func (b *standby) waitFree(ctx context.Context, dir string) bool {
+// open opens the records when no serve has held them for standbyGrace, or returns an error when ctx ends.
+func (b *standby) open(ctx context.Context, dir string) (*store.Store, error) {
 	tick := time.NewTicker(standbyInterval)
 	defer tick.Stop()
-	free := time.Time{}
+	var seen observer
 	for {
 		select {
 		case <-ctx.Done():
-			return false
+			return nil, ctx.Err()
 		case <-tick.C:
 		}
-		unlock, err := filelock.Dir(dir, 0)
-		if err != nil {
-			free = time.Time{}
+		used := store.InUse(dir)
+		if !seen.free(used, time.Now()) {
 			continue
 		}
-		unlock()
-		if free.IsZero() {
-			free = time.Now()
-		}
-		if time.Since(free) >= standbyGrace {
-			return true
+		records, err := store.Open(dir, &store.Options{Logger: b.log, LockTimeout: standbyInterval})
+		if !errors.Is(err, store.ErrInUse) {
+			return records, err
 		}
 	}
+}
+
+// observer decides from what a standby sees of the records whether they are without a serve. Other verbs hold the records too while they
+// read them, for a moment: they must not keep a standby from its work, however often they are used.
+type observer struct {
+	// since is when a serve was seen to have left the records, zero while one has them.
+	since time.Time
+	// holder is the process that held them last, since held.
+	holder int
+	held   time.Time
+}
+
+// free takes what is known of the records now, nil if no process uses them, and reports whether no serve has had them for standbyGrace.
+func (o *observer) free(used *store.InUseError, now time.Time) bool {
+	switch {
+	case used == nil:
+		o.held = time.Time{}
+	case o.held.IsZero() || used.PID != o.holder:
+		o.holder, o.held = used.PID, now
+	case now.Sub(o.held) >= standbyGrace: // too long for another verb
+		o.since = time.Time{}
+		return false
+	}
+	if o.since.IsZero() {
+		o.since = now
+	}
+	return now.Sub(o.since) >= standbyGrace
 }
 
 // takeOver runs workflows and the control socket on the records, in a separate gateway, until ctx ends or another process requests them.
