@@ -358,7 +358,7 @@ func TestSkillFlags(t *testing.T) {
 // waitFor waits until the gateway has heard of something.
 func waitFor(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s was not heard of", what)
 		}

@@ -118,7 +118,7 @@ func removeCgroups(t *testing.T, dir string) {
 	t.Helper()
 	below, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
 	for _, file := range append(below, filepath.Join(dir, "cgroup.procs")) {
-		for end := time.Now().Add(3 * time.Second); os.Remove(filepath.Dir(file)) != nil && time.Now().Before(end); {
+		for end := time.Now().Add(30 * time.Second); os.Remove(filepath.Dir(file)) != nil && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}

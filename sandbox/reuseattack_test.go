@@ -103,7 +103,7 @@ func TestEndOfASharedSandbox(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the host does not close")
 	}
 }

@@ -202,7 +202,7 @@ func TestScopes(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no longer valid") {
 			t.Errorf("ended: %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the stream of a revoked token goes on")
 	}
 }
@@ -285,7 +285,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	ask(first)
 	_ = second.Close()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for {
 		conn := dial(t, at)
 		fmt.Fprint(conn, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -355,7 +355,7 @@ func TestSlowReaders(t *testing.T) {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("who reads nothing is still there")
 	}
 }

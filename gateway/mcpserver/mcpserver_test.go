@@ -238,7 +238,7 @@ func TestDefinitionsStayTheSame(t *testing.T) {
 	}
 	same := func(when string, g *gateway.Gateway, tools int) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); len(g.Catalog.Tools()) != tools; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); len(g.Catalog.Tools()) != tools; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s: %d tools", when, len(g.Catalog.Tools()))
 			}
@@ -401,7 +401,7 @@ func TestCancellationEndsTheProgram(t *testing.T) {
 
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it does not come about that %s", what)
 		}

@@ -41,13 +41,13 @@ func TestUnresponsiveUpstreams(t *testing.T) {
 			}
 			c := d.dialogue(version)
 			if version < "2026" {
-				within("initialize", 3*time.Second)
+				within("initialize", 10*time.Second)
 			} else if got := c.ask("server/discover", `{}`); !strings.Contains(got, `"prompts"`) || !strings.Contains(got, `"resources"`) {
 				t.Errorf("what nobody knows yet is not declared: %s", got)
 			}
-			within("the handshake", 3*time.Second)
+			within("the handshake", 10*time.Second)
 			want(t, version, c.ask("tools/call", `{"name":"odd__odd_tool","arguments":{}}`), oddResult)
-			within("a call", 3*time.Second)
+			within("a call", 10*time.Second)
 			if got := c.ask("tools/list", `{}`); !strings.Contains(got, "odd__odd_tool") {
 				t.Error(got)
 			}

@@ -42,7 +42,7 @@ func open(t testing.TB, s upstream.Settings, opts *upstream.Options) *upstream.S
 		if err := session.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if took := time.Since(begin); took > 4*time.Second {
+		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("Close took %v", took)
 		}
 		noneLeft(t, s)
@@ -60,7 +60,7 @@ func noneLeft(t testing.TB, s upstream.Settings) {
 }
 
 // soon is how long a change may take to be noticed, on a busy machine.
-const soon = 5 * time.Second
+const soon = 30 * time.Second
 
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

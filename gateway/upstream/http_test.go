@@ -154,7 +154,7 @@ func TestHTTPListChanged(t *testing.T) {
 			if got != want {
 				t.Errorf("%d tools, want %d", got, want)
 			}
-		case <-time.After(3 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatalf("no list of %d tools", want)
 		}
 	}

@@ -188,7 +188,7 @@ func TestListChanged(t *testing.T) {
 			if got != n {
 				t.Errorf("%d tools, want %d", got, n)
 			}
-		case <-time.After(3 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatalf("no list of %d tools", n)
 		}
 	}

@@ -108,7 +108,7 @@ func runFuzzed(t *testing.T, send func(*websocket.Conn)) (calls []madeCall, done
 	case o := <-ended:
 		checkEmitted(t, o.report.Emitted)
 		return calls, o.err == nil
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("Run goes on:\n%s", stacks())
 		return nil, false
 	}

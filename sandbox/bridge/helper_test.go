@@ -116,7 +116,7 @@ func (h *host) wait(tb testing.TB) (bridge.ProgramResult, error) {
 	case o := <-h.ended:
 		h.report = o.report
 		return o.report.Result, o.err
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		tb.Fatalf("Run goes on:\n%s", stacks())
 		return bridge.ProgramResult{}, nil
 	}
@@ -184,7 +184,7 @@ func (g *guest) write(frame string) {
 // read receives one text frame.
 func (g *guest) read() string {
 	g.tb.Helper()
-	_ = g.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = g.SetReadDeadline(time.Now().Add(30 * time.Second))
 	kind, data, err := g.ReadMessage()
 	if err != nil || kind != websocket.TextMessage {
 		g.tb.Fatalf("receive: type %d, %v", kind, err)
@@ -205,7 +205,7 @@ func receive(tb testing.TB, what string, signals <-chan struct{}, n int) {
 	for i := range n {
 		select {
 		case <-signals:
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			tb.Fatalf("%s: %d of %d", what, i, n)
 		}
 	}
@@ -214,7 +214,7 @@ func receive(tb testing.TB, what string, signals <-chan struct{}, n int) {
 // nothingLeft fails if a goroutine of the bridge, of its server or of a websocket is still there.
 func nothingLeft(tb testing.TB) {
 	tb.Helper()
-	deadline := time.Now().Add(3 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for {
 		left := leaks()
 		if len(left) == 0 {

@@ -78,7 +78,7 @@ func end(t *testing.T, c process.Command) error {
 		_, err = p.Stdout.Read(buf)
 	}
 	close(p.Drained)
-	for end := time.Now().Add(10 * time.Second); p.Pid() != 0 && time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); p.Pid() != 0 && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return p.ExitError()
