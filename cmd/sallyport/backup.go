@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,8 @@ func backupCommand(a *app) *cobra.Command {
 		Use:   "backup [flags] FILE",
 		Short: "write the data directory to one file",
 		Long: `Backup writes the data directory (workspaces, skills, records) to FILE, or to
-stdout for -, as a gzip-compressed tar. It is safe while a gateway is running: each
+stdout for -, as a gzip-compressed tar. With store.url in the settings, the records
+come from those servers. It is safe while a gateway is running: each
 file is copied at one point in time, and the records are a consistent copy from
 after backup began. The backup excludes your own folders that are mapped as
 workspaces, settings, secrets and tokens, so that a restore cannot bring back a
@@ -44,7 +46,9 @@ func restoreCommand(a *app) *cobra.Command {
 		Short: "read back what backup wrote",
 		Long: `Restore creates the data directory from a FILE that backup wrote, or from stdin
 for -. The directory must be empty or absent: nothing is overwritten. An invalid
-backup is not restored at all.`,
+backup is not restored at all. With store.url in the settings, the records go to
+those servers, which must have none under store.prefix: so the records of one
+machine move to servers, and back.`,
 		Example: "  sallyport restore sallyport-2026-11-22.tar.gz\n  sallyport restore --data /srv/sallyport sallyport-2026-11-22.tar.gz",
 		Args:    oneFile,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) },
@@ -69,11 +73,8 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	records := filepath.Join(scratch, cli.RecordsFolder)
-	if err := store.Copy(ctx, filepath.Join(dir, cli.RecordsFolder), records); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := a.copyRecords(ctx, filepath.Join(dir, cli.RecordsFolder), records); err != nil {
 		return err
-	}
-	if cfg, err := a.Load(); err == nil && cfg.Store.IsRemote() {
-		a.Say("the records are not in the backup: they are on the servers of store.url, so back them up there")
 	}
 	var summary backup.Summary
 	bar := a.Progress("writing the backup", 0)
@@ -98,6 +99,56 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	}
 	a.Say(fmt.Sprintf("wrote %d files, %d bytes, of %s", summary.Files, summary.Bytes, dir))
 	return nil
+}
+
+// copyRecords copies the records of the data directory, or those of the servers of the settings, to a new directory. Without records it
+// does nothing.
+func (a *app) copyRecords(ctx context.Context, from, to string) (err error) {
+	servers, err := a.connectServers()
+	if err != nil {
+		return err
+	}
+	if servers == nil {
+		if err := store.Copy(ctx, from, to); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	return a.transfer(ctx, to, func(local *store.Store, progress func(int)) error {
+		_, err := servers.CopyTo(ctx, local, progress)
+		return err
+	})
+}
+
+// connectServers connects to the servers that have the records, nil if the data directory has them.
+func (a *app) connectServers() (*store.Store, error) {
+	cfg, err := a.Load()
+	if err != nil { // a backup needs no valid settings
+		if !errors.Is(err, fs.ErrNotExist) {
+			a.Say("the settings cannot be read: if their store.url is set, the records are not in the backup")
+		}
+		return nil, nil
+	}
+	if !cfg.Store.IsRemote() {
+		return nil, nil
+	}
+	return cli.ConnectStore(cfg, a.Logger(slog.LevelError))
+}
+
+// transfer opens a directory with records for the time that do copies from it or to it.
+func (a *app) transfer(ctx context.Context, dir string, do func(local *store.Store, progress func(records int)) error) (err error) {
+	local, err := store.Open(dir, &store.Options{Logger: a.Logger(slog.LevelError)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, local.Close()) }()
+	bar := a.Progress("copying records", 0)
+	defer bar.Stop()
+	if err := local.Ready(ctx); err != nil {
+		return err
+	}
+	return do(local, func(records int) { bar.Step(0, fmt.Sprintf("copying records, %d", records)) })
 }
 
 // existingData returns the data directory. It is an error if the directory does not exist.
@@ -139,7 +190,7 @@ func writeBackupFile(file, not string, write func(io.Writer) error) error {
 	return nil
 }
 
-func (a *app) restore(ctx context.Context, file string) error {
+func (a *app) restore(ctx context.Context, file string) (err error) {
 	dir := a.DataDir()
 	if dir == "" {
 		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say where it is to be with --data DIR, or set HOME"}
@@ -153,15 +204,64 @@ func (a *app) restore(ctx context.Context, file string) error {
 		defer func() { _ = opened.Close() }()
 		from = opened
 	}
+	servers, err := a.connectServers()
+	if err != nil {
+		return err
+	}
+	if servers != nil {
+		defer func() { err = errors.Join(err, servers.Close()) }()
+		if err := servers.Vacant(ctx); err != nil {
+			return noRoom(err)
+		}
+	}
 	summary, err := a.restoreFrom(ctx, from, dir)
 	if errors.Is(err, backup.ErrNotEmpty) {
 		return &tool.Error{Kind: tool.Failed, Message: dir + " is not empty", Hint: "move it away first, or restore to another directory with --data DIR", Err: err}
+	}
+	if err == nil && servers != nil {
+		err = a.moveRecords(ctx, dir, servers)
 	}
 	if err != nil {
 		return err
 	}
 	a.Say(fmt.Sprintf("restored %d files, %d bytes, to %s", summary.Files, summary.Bytes, dir))
 	return nil
+}
+
+// noRoom explains why records cannot be restored to servers.
+func noRoom(err error) error {
+	if !errors.Is(err, store.ErrNotEmpty) {
+		return err
+	}
+	return &tool.Error{Kind: tool.Failed, Message: "the servers of store.url have records already: " + err.Error(), Hint: "use another store.prefix, or restore without store", Err: err}
+}
+
+// moveRecords moves the records of a restored directory to servers. After an error the directory is empty again.
+func (a *app) moveRecords(ctx context.Context, dir string, servers *store.Store) error {
+	from := filepath.Join(dir, cli.RecordsFolder)
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	err := a.transfer(ctx, from, func(local *store.Store, progress func(int)) error {
+		moved, err := local.CopyTo(ctx, servers, progress)
+		if err == nil {
+			a.Say("moved " + cli.Count(moved, "record") + " to the servers of store.url")
+		}
+		return err
+	})
+	if err != nil {
+		return errors.Join(noRoom(err), emptyFolder(dir))
+	}
+	return os.RemoveAll(from)
+}
+
+// emptyFolder removes all that is in a folder.
+func emptyFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
 }
 
 // restoreFrom restores a backup, and shows how much of it was read.

@@ -25,7 +25,7 @@ func TestSharedStore(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()
 	c := natscluster.Start(t, 3)
-	one, two := newSharedSite(t, c), newSharedSite(t, c)
+	one, two := newSharedSite(t, c, c.Creds), newSharedSite(t, c, c.Creds)
 	one.serve(t)
 	two.serve(t)
 	answered(t, one, two)
@@ -77,9 +77,7 @@ func TestSharedStore(t *testing.T) {
 	if out, _ := two.command("doctor").CombinedOutput(); !regexp.MustCompile(`store: NATS 2\.\d+\.\d+, 3 replicas of \d+ streams, leaders \[n\d:`).Match(out) { // other checks may fail
 		t.Errorf("doctor:\n%s", out)
 	}
-	if out, err := two.command("backup", filepath.Join(t.TempDir(), "all.tar.gz")).CombinedOutput(); err != nil || !strings.Contains(string(out), "the records are not in the backup") {
-		t.Errorf("backup: %v\n%s", err, out)
-	}
+	movedRecords(t, c, two, long.ID)
 	for _, s := range []*flowsSite{one, two} {
 		if err := stop(s.cmd); err != nil {
 			t.Error(err)
@@ -90,6 +88,29 @@ func TestSharedStore(t *testing.T) {
 		}
 	}
 	dueOnce(t, one, two)
+}
+
+// movedRecords makes a backup of a site with its records on servers, and restores it on one machine, and on servers of another account.
+func movedRecords(t *testing.T, c *natscluster.Cluster, from *flowsSite, run string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "all.tar.gz")
+	if out, err := from.command("backup", file).CombinedOutput(); err != nil {
+		t.Fatalf("backup: %v\n%s", err, out)
+	}
+	if out, err := from.command("restore", "--data", t.TempDir(), file).CombinedOutput(); err == nil || !strings.Contains(string(out), "the servers of store.url have records already") {
+		t.Errorf("over what is there: %v\n%s", err, out)
+	}
+	alone, other := newFlowsSite(t), newSharedSite(t, c, c.OtherCreds)
+	for name, s := range map[string]*flowsSite{"alone": alone, "other servers": other} {
+		data := filepath.Join(s.dir, "data")
+		out, err := s.command("restore", "--data", data, file).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "records to the servers") != (s == other) {
+			t.Errorf("%s: restore: %v\n%s", name, err, out)
+		}
+		if out, err := s.command("workflow", "show", "--data", data, run).CombinedOutput(); err != nil || !strings.Contains(string(out), run+"  long  ok") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
 }
 
 // dueOnce wants one run for each due time of the schedule, whichever gateways started it.
@@ -114,13 +135,13 @@ func dueOnce(t *testing.T, sites ...*flowsSite) {
 }
 
 // newSharedSite is a site with its records in a cluster.
-func newSharedSite(t *testing.T, c *natscluster.Cluster) *flowsSite {
+func newSharedSite(t *testing.T, c *natscluster.Cluster, creds string) *flowsSite {
 	t.Helper()
 	s := newFlowsSite(t)
 	path := filepath.Join(s.dir, "upstreams.yaml")
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = os.WriteFile(path, fmt.Appendf(text, "store: {url: %q, creds: %q, tls: {ca: %q}, replicas: 3}\n", c.URL(), c.Creds, c.CA), 0o600)
+		err = os.WriteFile(path, fmt.Appendf(text, "store: {url: %q, creds: %q, tls: {ca: %q}, replicas: 3}\n", c.URL(), creds, c.CA), 0o600)
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.dir, "workflows", "asks.yaml"), []byte("steps: [{id: sure, wait: {approval: {message: Go on}}}, {id: then, tool: toy.echo, with: {text: done}}]\n"), 0o600)

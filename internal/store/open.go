@@ -139,6 +139,7 @@ func start(dir string, opts Options, steps []migration, unlock func()) *Store {
 	)
 	s := newStore(opts.OnWrite)
 	s.dir, s.log = dir, opts.Logger
+	s.engine = func() *engine { return e }
 	go func() {
 		defer close(up)
 		began := time.Now()

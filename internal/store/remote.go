@@ -236,6 +236,7 @@ func (m *remote) open() (*Store, error) {
 	s := newStore(m.set.OnWrite)
 	s.log = m.set.Logger
 	e := m.engine
+	s.engine = func() *engine { return e }
 	s.open = func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 		return m.openStream(ctx, name, perSubject, limits)
 	}

@@ -26,7 +26,7 @@ func TestRemote(t *testing.T) {
 		name string
 		run  func(t *testing.T, c *natscluster.Cluster)
 	}{
-		{"conformance", remoteConformance}, {"refused", remoteRefused}, {"foreign", remoteForeign}, {"claims", remoteClaims}, {"late answer", remoteLateAnswer}, {"replicas", remoteReplicas}, {"one killed", remoteOneKilled}, {"two killed", remoteTwoKilled},
+		{"conformance", remoteConformance}, {"refused", remoteRefused}, {"foreign", remoteForeign}, {"claims", remoteClaims}, {"late answer", remoteLateAnswer}, {"replicas", remoteReplicas}, {"moved", remoteMoved}, {"one killed", remoteOneKilled}, {"two killed", remoteTwoKilled},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, c) }) {
 			return

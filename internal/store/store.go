@@ -81,8 +81,9 @@ type Store struct {
 	// onWrite is Options.OnWrite.
 	onWrite func(place string, done bool)
 	log     *slog.Logger
-	members *members // nil for a store of one process
-	remote  *remote  // nil for a store of one process
+	members *members       // nil for a store of one process
+	remote  *remote        // nil for a store of one process
+	engine  func() *engine // nil for memory; it is there when wait has returned
 
 	mu          sync.Mutex
 	streams     map[string]stream
