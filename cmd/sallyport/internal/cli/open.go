@@ -92,12 +92,12 @@ func (a *App) OpenRecords(cfg *config.Config, log *slog.Logger, share bool) (*st
 	}
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
 		if share {
-			log.Warn("another sallyport serve has the records: this process keeps its own in memory, and takes over the records and schedules when that one ends", "directory", dir, "process", used.PID)
+			log.Warn("another sallyport process has the records: this one keeps its own in memory, and takes over the records and schedules when that one ends", "directory", dir, "process", used.PID)
 			return nil, nil
 		}
-		by := "another sallyport serve"
+		by := "another sallyport process"
 		if used.PID > 0 {
-			by += fmt.Sprintf(" (process %d)", used.PID)
+			by += fmt.Sprintf(" (%d)", used.PID)
 		}
 		return nil, &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("the data directory %s is in use by %s", dir, by), Err: err,
 			Hint: "for several clients start one with serve --http and connect them to it, or each with serve --share; --data DIR is for a directory of its own"}
