@@ -3,11 +3,15 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/internal/testutil/browser"
 )
@@ -64,6 +68,8 @@ func TestDashboardWalked(t *testing.T) {
 	p.Follow("main form button.primary")
 	p.WaitText("main", "everything.echo")
 	walk.checkPage("what a search finds", "everything.echo", "tokens")
+	walk.checkSearch(s)
+	walk.tryTools()
 
 	p.Follow("header form button") // log out
 	p.Go(home + "/ui/audit")
@@ -73,6 +79,57 @@ func TestDashboardWalked(t *testing.T) {
 	p.Complaints() // of the status
 	s.terminate(t)
 	s.waitStopped(t)
+}
+
+// checkSearch compares what the page shows as the answer of search_tools with that answer.
+func (w *walker) checkSearch(s *site) {
+	w.t.Helper()
+	session := dialHTTP(w.t, s.url, "2025-11-25")
+	defer session.Close()
+	for _, args := range []map[string]any{{"query": "echo a message, add two numbers"}, {"query": "sum", "upstream": "everything", "detail": "full", "language": "typescript", "limit": 2}, {}} {
+		want, err := callHTTP(w.t.Context(), session, &mcp.CallToolParams{Name: "search_tools", Arguments: args})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		form := url.Values{}
+		for name, value := range args {
+			form.Set(strings.Replace(name, "query", "q", 1), fmt.Sprint(value))
+		}
+		w.p.Go(w.home + "/ui/catalogue?" + form.Encode())
+		if got := browser.Eval[string](w.p, `document.querySelector("pre[aria-label='The answer of search_tools']").textContent`); got != want {
+			w.t.Errorf("a search for %v shows\n%s\nbut a model reads\n%s", args, got, want)
+		}
+	}
+}
+
+// tryTools calls tools from their pages, with and without an approval.
+func (w *walker) tryTools() {
+	w.t.Helper()
+	p := w.p
+	p.Go(w.home + "/ui/catalogue/everything/get_sum")
+	p.Fill("#try [name='in.a']", "40")
+	p.Fill("#try [name='in.b']", "2")
+	p.Follow("#try button.primary")
+	p.WaitText("#try", "is 42")
+	w.checkPage("a call that was made", "is 42")
+	p.NoScript(true)
+	p.Go(w.home + "/ui/catalogue/everything/echo")
+	p.Fill("#try [name='in.message']", "<i>once</i>")
+	p.Follow("#try button.primary")
+	p.NoScript(false)
+	p.Go(w.home + "/ui/approvals")
+	w.checkPage("a call from a page that waits", "<i>once</i>")
+	p.Follow("main form.answer button[value=once]")
+	p.Go(w.home + "/ui/catalogue/everything/echo")
+	p.Fill("#try [name='in.message']", "<i>once</i>")
+	p.Follow("#try button.primary")
+	p.WaitText("#try", "Echo: <i>once</i>")
+	p.Fill("#try [name='in.message']", "<i>twice</i>")
+	p.Follow("#try button.primary")
+	w.checkPage("a call that is held", "needs approval first")
+	if typed := browser.Eval[string](p, `document.querySelector("#try textarea").value`); typed != "<i>twice</i>" {
+		w.t.Errorf("what was typed is %q now", typed)
+	}
 }
 
 // walker looks at pages as people with different eyes and devices do.

@@ -57,6 +57,8 @@ type ToolPage struct {
 	Hints         []Hint
 	// Pinned says that its definition is the one that was pinned.
 	Pinned bool
+	// Try calls it; nil for a user who may not.
+	Try *TryPage
 }
 
 // Hint is what the upstream says of a tool.
@@ -65,15 +67,24 @@ type Hint struct {
 	Yes  bool
 }
 
-// tool shows one tool.
+// tool shows one tool, with a form that calls it.
 func (d *Dashboard) tool(r *request) (any, error) {
+	p, err := d.toolPage(r)
+	if err == nil && tool.May(r.Context(), tool.ScopeCall) {
+		p.Try = newTry(r, p.Tool.Input)
+	}
+	return p, err
+}
+
+// toolPage returns the page of a tool without its form.
+func (d *Dashboard) toolPage(r *request) (ToolPage, error) {
 	id := tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")}
 	v, err := d.service.ToolView(r.Context(), id)
 	if err != nil {
 		if held, _ := d.service.HeldTools(r.Context()); isHeld(held, id) {
-			return nil, &tool.Error{Kind: tool.Denied, Message: sanitize.Line(id.String(), 200) + " is quarantined: nothing is shown of it here", Hint: "its definition waits for approval under Quarantine"}
+			return ToolPage{}, &tool.Error{Kind: tool.Denied, Message: sanitize.Line(id.String(), 200) + " is quarantined: nothing is shown of it here", Hint: "its definition waits for approval under Quarantine"}
 		}
-		return nil, err
+		return ToolPage{}, err
 	}
 	r.setTitle(id.String(), Crumb{"Upstreams", "/ui/upstreams"}, Crumb{id.Upstream, "/ui/upstreams/" + id.Upstream})
 	p := ToolPage{ToolView: v, Input: indentJSON(v.Tool.Input), Output: indentJSON(v.Tool.Output), Hints: hints(v.Tool.Annotations)}

@@ -24,6 +24,7 @@ type Service interface {
 	Approvals
 	Review
 	Activity
+	Calls
 	Settings() gateway.Settings
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	BudgetReport(ctx context.Context) (budgets.Report, error)
@@ -74,8 +75,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// maxForm is the maximum size of a form, in bytes.
-const maxForm = 64 << 10
+// maxForm is the maximum size of a form, in bytes, maxLargeForm the one of a form with a program or the arguments of a call.
+const maxForm, maxLargeForm = 64 << 10, 1 << 20
 
 // Dashboard serves the pages. It is safe for concurrent use.
 type Dashboard struct {
@@ -120,7 +121,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handle
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// withHeaders sets the security headers of every response, and limits the body.
+// withHeaders sets the security headers of every response.
 func withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -132,9 +133,6 @@ func withHeaders(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 		h.Set("Cache-Control", "no-store")
-		if r.Body != nil {
-			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -23,6 +23,8 @@ const evil = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' {{.Who}}
 type house struct {
 	// told is what forms have asked for.
 	told *[]string
+	// tool is one more tool; nil for none.
+	tool *tool.Tool
 }
 
 func (house) Settings() gateway.Settings { return gateway.Settings{Path: "/etc/upstreams.yaml"} }
@@ -62,8 +64,14 @@ func ask(t *testing.T, h house, who, path string, form url.Values, headers ...st
 		r.Header.Add(name, value)
 	}
 	w := httptest.NewRecorder()
-	dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows(h), Tasks: duties(h), Connections: logins(h), Logger: testutil.Logger(t)}).ServeHTTP(w, r)
+	newDashboard(t, h).ServeHTTP(w, r)
 	return answer{w}
+}
+
+// newDashboard returns the pages of a house.
+func newDashboard(t *testing.T, h house) *dashboard.Dashboard {
+	t.Helper()
+	return dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{h.told}, Tasks: duties{h.told}, Connections: logins{h.told}, Logger: testutil.Logger(t)})
 }
 
 // allowed are the only tags of scripts and images that pages have.

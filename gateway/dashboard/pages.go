@@ -23,7 +23,10 @@ type page struct {
 	// scope is what the caller must be allowed to do; operator says that only operators may.
 	scope    tool.Scope
 	operator bool
-	// show returns what the template shows; do does what a form says, and returns where to go then.
+	// form is the maximum size of its form, in bytes; 0 is maxForm.
+	form int64
+	// show returns what the template shows; do does what a form says, and returns where to go then. The show of a form shows what
+	// was typed again, with what came of it.
 	template string
 	show     func(r *request) (any, error)
 	do       func(r *request) (next string, err error)
@@ -80,6 +83,7 @@ func (d *Dashboard) table() []page {
 		{method: http.MethodGet, path: connections.FinishPath, title: "Connection", scope: tool.ScopeRead, do: connectionPages{d}.finish},
 		newPage("/ui/catalogue", "Catalogue", "catalogue", d.catalogue).in(groupTools, "Catalogue"),
 		newPage("/ui/catalogue/{upstream}/{tool}", "Tool", "tool", d.tool),
+		newForm("/ui/catalogue/{upstream}/{tool}", "Tool", tool.ScopeCall, "tool", d.try),
 		newPage("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),
 		newPage("/ui/skills/{name}", "Skill", "skill", d.skill),
 
@@ -96,6 +100,11 @@ func newPage(path, title, template string, show func(r *request) (any, error)) p
 // newAction is what a form does; then another page is shown.
 func newAction(path, title string, scope tool.Scope, do func(r *request) (next string, err error)) page {
 	return page{method: http.MethodPost, path: path, title: title, scope: scope, do: do}
+}
+
+// newForm is what a form does that is shown again, with what was typed.
+func newForm(path, title string, scope tool.Scope, template string, show func(r *request) (any, error)) page {
+	return page{method: http.MethodPost, path: path, title: title, scope: scope, template: template, show: show, form: maxLargeForm}
 }
 
 // in puts a page into the navigation.

@@ -23,11 +23,16 @@ import (
 // noon is when everything in the house happened.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func (house) Tools() []tool.Tool {
-	return []tool.Tool{
+func (h house) Tools() []tool.Tool {
+	all := []tool.Tool{
+		orderTool,
 		{ID: tool.ID{Upstream: "crm", Name: "find"}, Wire: "find", Description: "Find customers."},
 		{ID: tool.ID{Upstream: "evil", Name: "x"}, Wire: evil, Title: evil, Description: strings.Repeat(evil, 1<<13), Input: json.RawMessage(`{"a":` + quote(evil) + `}`)},
 	}
+	if h.tool != nil {
+		all = append(all, *h.tool)
+	}
+	return all
 }
 
 func quote(s string) string {
@@ -123,7 +128,8 @@ var pages = map[string][]string{
 	"/ui/upstreams":                  {"crm", "ready", "failed"},
 	"/ui/upstreams/evil":             {"What is wrong", "stderr", "/ui/catalogue/evil/x"},
 	"/ui/catalogue?q=%22%3E":         {"What the model reads", "tokens", "Nothing fits well", "not to be called"},
-	"/ui/catalogue/evil/x":           {"python, signature", "1,234 tokens", "Schema of the arguments", "more"},
+	"/ui/catalogue/crm/order":        {"Try it", "A real call", "at least 1", `<option value="book">`, "As JSON"},
+	"/ui/catalogue/evil/x":           {"Arguments, one JSON object", "python, signature", "1,234 tokens", "Schema of the arguments", "more"},
 	"/ui/savings?days=30":            {"tokens kept out", "By day", `<svg role="img"`, "10 of 10", "used up", "1.5 of 60 s", "0.25 of 5", "all together"},
 	"/ui/nothing":                    {"Not Found"},
 	"/ui/catalogue?upstream=nowhere": {"there is no upstream"},

@@ -14,8 +14,8 @@ import (
 // TestRoles walks every page and form with each role, and compares what is refused with the table.
 func TestRoles(t *testing.T) {
 	var told []string
-	h := house{&told}
-	d := dashboard.New(h, &dashboard.Options{Workflows: flows(h), Tasks: duties(h), Connections: logins(h)})
+	h := house{told: &told}
+	d := dashboard.New(h, &dashboard.Options{Workflows: flows{&told}, Tasks: duties{&told}, Connections: logins{&told}})
 	least, walked := access.Operations(), map[string]bool{}
 	member := regexp.MustCompile(`\{[^}]*\}`)
 	for _, one := range d.Operations() {

@@ -21,6 +21,8 @@ type request struct {
 	title  string
 	crumbs []Crumb
 	flash  Flash
+	// status is that of the page; 0 is OK.
+	status int
 }
 
 // setTitle sets the title and the breadcrumbs of the page.
@@ -63,6 +65,13 @@ func (d *Dashboard) serve(w http.ResponseWriter, raw *http.Request, p page) {
 		d.refuse(w, r, err)
 		return
 	}
+	if p.do != nil || p.method == http.MethodPost {
+		r.Body = http.MaxBytesReader(w, r.Body, cmp.Or(p.form, maxForm))
+		if err := r.ParseForm(); err != nil {
+			d.refuse(w, r, formError(err))
+			return
+		}
+	}
 	if p.do != nil {
 		d.act(w, r, p)
 		return
@@ -72,7 +81,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, raw *http.Request, p page) {
 		d.refuse(w, r, err)
 		return
 	}
-	d.render(w, r, http.StatusOK, p.template, data)
+	d.render(w, r, cmp.Or(r.status, http.StatusOK), p.template, data)
 }
 
 // allows returns an error if the caller may not use a page.
@@ -94,10 +103,6 @@ const operatorHint = "run sallyport dashboard on the gateway's machine, or log i
 
 // act processes a form and redirects to a page, so that a reload does not submit the form again.
 func (d *Dashboard) act(w http.ResponseWriter, r *request, p page) {
-	if err := r.ParseForm(); err != nil {
-		d.refuse(w, r, formError(err))
-		return
-	}
 	next, err := p.do(r)
 	if err != nil {
 		d.refuse(w, r, err)

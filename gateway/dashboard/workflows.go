@@ -171,6 +171,8 @@ type Field struct {
 	Key, ID string
 	// Kind is that of the control: line, text, number, date, datetime-local, email, url, check, select or several. Step is of a number.
 	Kind, Step string
+	// Rows is the height of a text.
+	Rows int
 	// Text is what is filled in; Chosen are the options.
 	Text    string
 	Choices []Choice
@@ -195,7 +197,7 @@ const fieldPrefix = "in."
 func fields(questions []forms.Question, given url.Values, again bool) []Field {
 	list := make([]Field, 0, len(questions))
 	for i, q := range questions {
-		f := Field{Question: q, Key: fieldPrefix + q.Name, ID: fmt.Sprint("field-", i), Kind: controls[q.Type]}
+		f := Field{Question: q, Key: fieldPrefix + q.Name, ID: fmt.Sprint("field-", i), Kind: controls[q.Type], Rows: 4}
 		if f.Kind == "" {
 			f.Kind = "line"
 		}

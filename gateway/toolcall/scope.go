@@ -20,6 +20,8 @@ type Scope struct {
 	Attempt *Attempt
 	// Run is the id of the workflow run that makes the call, see [WithRun]; "" for none, and for calls of its programs.
 	Run string
+	// Hurried says that a call that needs approval does not wait for it, see [WithoutWaiting].
+	Hurried bool
 	// Approval is the id of the approval that a client is being asked for; "" for none.
 	Approval string
 	// Candidate is the skill under test that makes the call; nil for none.
@@ -117,6 +119,14 @@ func ExecutionID(ctx context.Context) string {
 func WithRun(ctx context.Context, run string) context.Context {
 	s := ScopeOf(ctx)
 	s.Run = run
+	return s.In(ctx)
+}
+
+// WithoutWaiting returns a context for a call by a person, who does not wait for an approval: the error of a call that needs one wraps
+// a *approvals.PendingError, the approval stays pending, and a retry of the same call finds the answer.
+func WithoutWaiting(ctx context.Context) context.Context {
+	s := ScopeOf(ctx)
+	s.Hurried = true
 	return s.In(ctx)
 }
 

@@ -44,6 +44,7 @@ type schema struct {
 	MaxLength int
 	MinItems  int
 	MaxItems  int
+	AnyOf     []schema
 }
 
 func inputField(in spec.Input) spec.Field {
@@ -73,6 +74,9 @@ type fieldSpec struct {
 
 // toField returns the field for a schema, of type json if no other type fits.
 func (s *schema) toField() fieldSpec {
+	if one := s.optional(); one != nil {
+		return one.toField()
+	}
 	if selectable(s.Enum) {
 		return fieldSpec{kind: typeChoice, options: s.Enum}
 	}
@@ -89,6 +93,19 @@ func (s *schema) toField() fieldSpec {
 		}
 	}
 	return fieldSpec{kind: typeJSON}
+}
+
+// optional returns the other schema of an anyOf of two, one of which is null; nil for any other schema.
+func (s *schema) optional() *schema {
+	if s.Type != nil || s.Enum != nil || len(s.AnyOf) != 2 {
+		return nil
+	}
+	for i, one := range s.AnyOf {
+		if one.Type == "null" && s.AnyOf[1-i].AnyOf == nil {
+			return &s.AnyOf[1-i]
+		}
+	}
+	return nil
 }
 
 func decodeInto(value any, out any) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -199,9 +200,9 @@ func (p *Page) Follow(selector string) int {
 func (p *Page) Fill(selector, text string) {
 	p.tb.Helper()
 	field := chromedp.CSS(selector)
-	// Not SendKeys: it reads the node's attributes without their lock, while chromedp receives those that Clear has
-	// changed.
-	p.do("fill "+selector, chromedp.WaitVisible(field), chromedp.Clear(field), chromedp.Focus(field), chromedp.KeyEvent(text))
+	all := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Commands: []string{"selectAll"}}
+	none := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Commands: []string{"deleteBackward"}}
+	p.do("fill "+selector, chromedp.WaitVisible(field), chromedp.Focus(field), command(input.DispatchKeyEvent, all), command(input.DispatchKeyEvent, none), chromedp.KeyEvent(text))
 }
 
 // Press presses keys in order, given by character or name: Tab, Enter, Escape, ArrowDown, ArrowUp.
