@@ -2,13 +2,10 @@ package store
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -18,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"sallyport/internal/natsconn"
 	"sallyport/internal/sleep"
 )
 
@@ -50,8 +48,6 @@ const (
 	// attemptTimeout is the timeout of one attempt.
 	attemptTimeout = 2 * time.Second
 	retryInterval  = 100 * time.Millisecond
-	// connectTimeout is the timeout of the first connection.
-	connectTimeout = 5 * time.Second
 	// oldestServer is the first version of the servers that sends messages at set times.
 	oldestServer = "2.12.0"
 )
@@ -100,41 +96,10 @@ type remote struct {
 
 // connect connects, or begins to do so in the background if the servers do not answer.
 func (m *remote) connect() (*nats.Conn, error) {
-	opts, err := m.options()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	conn, err := nats.Connect(m.set.URL, opts...)
-	if err == nil {
-		return conn, nil
-	}
-	if isRefusal(err) {
-		return nil, fmt.Errorf("%w: connect to %s: %w", ErrRefused, m.set.URL, err)
-	}
-	m.set.Logger.Warn("the store does not answer, new work is refused until it does", "url", m.set.URL, "error", err)
-	conn, err = nats.Connect(m.set.URL, append(opts, nats.RetryOnFailedConnect(true))...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: connect to %s: %w", ErrRefused, m.set.URL, err)
-	}
-	return conn, nil
-}
-
-// isRefusal reports whether an error of a connection is one that does not end by itself.
-func isRefusal(err error) bool {
-	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
-	_, name := errors.AsType[x509.HostnameError](err)
-	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
-	_, failed := errors.AsType[*tls.CertificateVerificationError](err)
-	_, alert := errors.AsType[tls.AlertError](err)
-	return unknown || name || invalid || failed || alert || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) ||
-		errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrSecureConnRequired) || errors.Is(err, nats.ErrSecureConnWanted)
-}
-
-func (m *remote) options() ([]nats.Option, error) {
 	log := m.set.Logger
-	opts := []nats.Option{
-		nats.Name(m.set.Name), nats.Timeout(connectTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.IgnoreAuthErrorAbort(), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_INBOX." + m.set.Prefix),
+	server := natsconn.Server{URL: m.set.URL, Creds: m.set.Creds, CA: m.set.CA, Cert: m.set.Cert, Key: m.set.Key, Name: m.set.Name}
+	conn, unanswered, err := server.Connect(
+		nats.CustomInboxPrefix("_INBOX."+m.set.Prefix),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { m.note(err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -144,50 +109,14 @@ func (m *remote) options() ([]nats.Option, error) {
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			log.Info("the connection to the store is restored", "server", c.ConnectedServerName())
 		}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if m.set.Creds != "" {
-		if _, err := os.Stat(m.set.Creds); err != nil {
-			return nil, fmt.Errorf("credentials: %w", err)
-		}
-		opts = append(opts, nats.UserCredentials(m.set.Creds))
+	if unanswered != nil {
+		log.Warn("the store does not answer, new work is refused until it does", "url", m.set.URL, "error", unanswered)
 	}
-	secure := m.set.CA != "" || m.set.Cert != ""
-	for address := range strings.SplitSeq(m.set.URL, ",") {
-		secure = secure || strings.HasPrefix(address, "tls://")
-	}
-	if !secure {
-		return opts, nil
-	}
-	about, err := m.tls()
-	return append(opts, nats.Secure(about)), err
-}
-
-// tls returns the settings of TLS. A client certificate is read for each connection, as it may be renewed.
-func (m *remote) tls() (*tls.Config, error) {
-	about := &tls.Config{MinVersion: tls.VersionTLS12}
-	if m.set.CA != "" {
-		text, err := os.ReadFile(m.set.CA)
-		if err != nil {
-			return nil, fmt.Errorf("certificates to trust: %w", err)
-		}
-		about.RootCAs = x509.NewCertPool()
-		if !about.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("certificates to trust: %s has none in PEM", m.set.CA)
-		}
-	}
-	if m.set.Cert == "" {
-		return about, nil
-	}
-	load := func() (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(m.set.Cert, m.set.Key)
-		if err != nil {
-			return nil, fmt.Errorf("client certificate: %w", err)
-		}
-		return &pair, nil
-	}
-	about.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
-	_, err := load()
-	return about, err
+	return conn, nil
 }
 
 // note records an error that the servers report.
