@@ -67,7 +67,7 @@ func folderState(t *testing.T, dir string) (all string) {
 // The others work as without one.
 func TestNewerData(t *testing.T) {
 	t.Parallel()
-	notRun := []string{"help", "man", "try", "vm", "worker"} // of those without data: they write elsewhere, start sandboxes or a virtual machine
+	notRun := []string{"cluster", "help", "man", "try", "vm", "worker"} // of those without data: they write elsewhere, start sandboxes or a virtual machine
 	newer, empty := makeHome(t), makeHome(t)
 	newer.makeNewerData(t)
 	before := folderState(t, newer.dataDir())

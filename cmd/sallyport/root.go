@@ -11,6 +11,7 @@ import (
 	"sallyport/cmd/sallyport/internal/benchcmd"
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/cmd/sallyport/internal/clientscmd"
+	"sallyport/cmd/sallyport/internal/clustercmd"
 	"sallyport/cmd/sallyport/internal/configcmd"
 	"sallyport/cmd/sallyport/internal/doctorcmd"
 	"sallyport/cmd/sallyport/internal/environmentscmd"
@@ -59,7 +60,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	cli.CompleteFlag(root, "log-level", "debug", "info", "warn", "error")
 	cli.Group(root, server.ServeCommand(a.App), execCommand(a), toolscmd.CallCommand(a.App), toolscmd.SearchCommand(a.App), toolscmd.ToolsCommand(a.App), toolscmd.GenerateCommand(a.App), doctorcmd.Command(a.App), versionCommand(a),
 		upstreamscmd.Command(a.App), upstreamscmd.AddCommand(a.App), configcmd.Command(a.App), configcmd.UpgradeCommand(a.App), server.WorkerCommand(a.App), upstreamscmd.AuthCommand(a.App), clientscmd.ImportCommand(a.App), clientscmd.InstallCommand(a.App), skillsCommand(a), backupCommand(a), restoreCommand(a),
-		accesscmd.ApprovalsCommand(a.App), auditcmd.ExecutionsCommand(a.App), auditcmd.ExplainCommand(a.App), auditcmd.LogCommand(a.App), accesscmd.PolicyCommand(a.App), accesscmd.BudgetsCommand(a.App), accesscmd.AlertsCommand(a.App), workflowcmd.Command(a.App), taskcmd.RunCommand(a.App), taskcmd.TasksCommand(a.App), benchcmd.Command(a.App), examplecmd.Command(a.App), manCommand(a), topcmd.Command(a.App), accesscmd.TokenCommand(a.App), server.DashboardCommand(a.App), environmentscmd.Command(a.App), plugincmd.Command(a.App), vmcmd.Command(a.App))
+		accesscmd.ApprovalsCommand(a.App), auditcmd.ExecutionsCommand(a.App), auditcmd.ExplainCommand(a.App), auditcmd.LogCommand(a.App), accesscmd.PolicyCommand(a.App), accesscmd.BudgetsCommand(a.App), accesscmd.AlertsCommand(a.App), workflowcmd.Command(a.App), taskcmd.RunCommand(a.App), taskcmd.TasksCommand(a.App), benchcmd.Command(a.App), examplecmd.Command(a.App), manCommand(a), topcmd.Command(a.App), accesscmd.TokenCommand(a.App), server.DashboardCommand(a.App), environmentscmd.Command(a.App), plugincmd.Command(a.App), vmcmd.Command(a.App), clustercmd.Command(a.App))
 	root.AddCommand(initcmd.InitCommand(a.App), initcmd.TryCommand(a.App), initcmd.SampleCommand(a.App))
 	root.SetHelpCommand(helpCommand(root))
 	configureCompletion(root)
@@ -84,7 +85,7 @@ func opensData(cmd *cobra.Command) bool {
 // withoutData are the commands that do not open the data directory, and the two that report its version themselves.
 func withoutData() []string {
 	return []string{
-		"auth", "completion", "config", "example copy", "example list", "help", "import", "install", "man", "plugin new", "try", "version", "vm", "worker", "workflow schema",
+		"auth", "cluster", "completion", "config", "example copy", "example list", "help", "import", "install", "man", "plugin new", "try", "version", "vm", "worker", "workflow schema",
 		"doctor", "upgrade",
 	}
 }

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -9,12 +10,14 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/machine"
+	"sallyport/internal/natsconn"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/remote"
+	"sallyport/sandbox/workers"
 )
 
-// Host runs programs: a [sandbox.Host] on this machine, or a [remote.Client] for another machine.
+// Host runs programs: a [sandbox.Host] on this machine, a [remote.Client] for another machine, or a [workers.Pool].
 type Host interface {
 	Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error)
 	Publish(files map[string][]byte) error
@@ -46,6 +49,9 @@ func (o SandboxOptions) open() (opened Host, local *sandbox.Host, err error) {
 	case o.Open != nil:
 		opened, err = o.Open()
 		return opened, nil, err
+	case box.Remote == config.RemoteWorkers:
+		opened, err = o.openWorkers(box)
+		return opened, nil, err
 	case box.Remote != "":
 		opened, err = o.openRemote(box)
 		return opened, nil, err
@@ -76,14 +82,31 @@ func (o SandboxOptions) openRemote(box config.Sandbox) (Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox.remote %w", err)
 	}
+	opts := o.remoteOptions(box)
+	opts.Name = address.String()
+	return remote.New(remote.To(address), &opts)
+}
+
+// openWorkers returns a host on all workers that join.
+func (o SandboxOptions) openWorkers(box config.Sandbox) (Host, error) {
+	set := o.Settings.Load().Store
+	if set.Problem != "" {
+		return nil, errors.New("the servers of the workers are not known: " + set.Problem)
+	}
+	return workers.Open(workers.Options{
+		Server: natsconn.Of(set, "sallyport "+o.Version), Prefix: set.Prefix, Remote: o.remoteOptions(box), Logger: o.Logger,
+	})
+}
+
+func (o SandboxOptions) remoteOptions(box config.Sandbox) remote.Options {
 	opts := remote.Options{
-		Version: o.Version, Guest: runtime.Guest(), Name: address.String(), Parallel: maxSandboxes(box), SessionIdle: box.SessionIdle, Masked: box.Masked,
+		Version: o.Version, Guest: runtime.Guest(), Parallel: maxSandboxes(box), SessionIdle: box.SessionIdle, Masked: box.Masked,
 		Reuse: box.Reuse == config.ReusePrincipal, Logger: o.Logger,
 	}
 	if !o.NoPool {
 		opts.Pool = poolOptions(box)
 	}
-	return remote.New(remote.To(address), &opts)
+	return opts
 }
 
 func poolOptions(box config.Sandbox) sandbox.Pool {

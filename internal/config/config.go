@@ -385,8 +385,8 @@ type Sandbox struct {
 	// Masked are paths below the host's /usr that are hidden from programs, in addition to /usr/local/etc and others that always are.
 	Masked []string
 
-	// Remote is the machine that programs run on, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]; default "": this
-	// machine.
+	// Remote is the machine that programs run on, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport], or workers for those that have
+	// joined at the servers of the store; default "": this machine.
 	Remote string
 	// Runsc is the path of runsc; default the one that is found.
 	Runsc string

@@ -49,10 +49,13 @@ func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
 	}
 }
 
+// RemoteWorkers is the value of [Sandbox.Remote] for the workers of a cluster.
+const RemoteWorkers = "workers"
+
 // parseMachine parses the address of a machine for sandboxes.
 func parseMachine(n *yaml.Node) (string, string) {
-	if n.Value == "" {
-		return "", ""
+	if n.Value == "" || n.Value == RemoteWorkers {
+		return n.Value, ""
 	}
 	a, err := machine.Parse(n.Value)
 	if err != nil {
@@ -117,7 +120,7 @@ func (p Pool) problems(at path) []problem {
 }
 
 func remoteProblems(at path, remote string) []problem {
-	if _, err := machine.Parse(remote); remote != "" && err != nil {
+	if _, err := machine.Parse(remote); remote != "" && remote != RemoteWorkers && err != nil {
 		return []problem{{at: at, message: strconv.Quote("remote") + " " + err.Error()}}
 	}
 	return nil

@@ -65,6 +65,9 @@ func (c *Config) problems() []problem {
 			all = append(all, problem{at: at.To("isolate"), fallback: at, onKey: true, message: `with "remote" under "sandbox" the sandboxes are on another machine, and an upstream runs on this one: leave out one of the two`})
 		}
 	}
+	if c.Sandbox.Remote == RemoteWorkers && !c.Store.IsRemote() {
+		all = append(all, problem{at: path{"sandbox", "remote"}, message: `"workers" join at the servers of the store: set "url" under "store"`})
+	}
 	all = append(all, oneOfProblem(path{"trust"}, string(c.Trust), trusts)...)
 	if e := c.Search.Embeddings; e != nil {
 		all = append(all, e.problems(path{"search", "embeddings"})...)

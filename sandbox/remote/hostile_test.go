@@ -157,6 +157,7 @@ func TestHostileWorker(t *testing.T) {
 		"a call for another execution":   {says: text(`{"type":"call","id":1,"tool":"a.b","args":{},"execution":"e-2","principal":"root"}`) + outcome(`{"status":"ok","id":"e-2"}`) + text(ok), status: sandbox.OK, calls: 1},
 		"calls that no program may make": {says: text(`{"type":"call","id":1,"tool":"a.logging/setLevel","args":{}}`) + text(`{"type":"call","id":2,"tool":"../x","args":{}}`) + outcome(`{"status":"ok"}`) + text(ok), status: sandbox.OK, over: 2},
 		"answers to calls":               {says: text(`{"type":"result","id":1,"value":{"json":1}}`) + text(`{"type":"error","id":1}`) + outcome(`{"status":"ok"}`) + text(ok), status: sandbox.OK},
+		"not started, after a call":      {says: text(`{"type":"call","id":1,"tool":"a.b","args":{}}`) + outcome(`{"error":"busy"}`) + text(ok), status: sandbox.Crashed, calls: 1},
 		"what cannot be emitted":         {says: text(`{"type":"emit","id":1,"content":{"type":"resource","uri":"javascript:x","text":"x"}}`) + outcome(`{"status":"ok"}`) + text(ok), status: sandbox.OK, check: func(o sandbox.Outcome) bool { return len(o.Emitted) == 0 }},
 		"a value that is too long": {forms: longValue, status: sandbox.OK, check: func(o sandbox.Outcome) bool {
 			return len(o.Value.Text) == sandbox.DefaultLimits().Value && o.Value.Kind == "text"
@@ -169,7 +170,7 @@ func TestHostileWorker(t *testing.T) {
 					test.says = test.forms()
 				}
 				io.WriteString(a, test.says)
-				if len(test.says) > 0 && test.status != sandbox.Crashed {
+				if len(test.says) > 0 && (test.status != sandbox.Crashed || test.calls > 0) {
 					<-r.Context().Done() // the other side has heard enough
 				}
 			}}

@@ -27,6 +27,9 @@ type WorkerOptions struct {
 	Host sandbox.Options
 	// Spool is the folder for workspace files while a program runs; "" is the system's temporary folder.
 	Spool string
+	// Begin, if set, is called before each program, which its error refuses. The function that it returns is called when the
+	// gateway has the outcome.
+	Begin func() (end func(), err error)
 }
 
 // worker serves one gateway over one stream, with a host of its own.
@@ -268,9 +271,8 @@ func (x *execution) run(ctx context.Context) error {
 		_ = x.relay.Serve() // until the request is over
 		x.cancel()
 	})
-	said := x.relayOutput()
-	outcome, err := x.worker.host.Run(ctx, *x.job, x.relay)
-	said()
+	outcome, end, err := x.runJob(ctx)
+	defer end()
 	err = x.finish(outcome, err)
 	// The gateway ends the request when it has read the outcome. Ending it here would break the results
 	// that it is still writing, and with them its reading.
@@ -278,6 +280,22 @@ func (x *execution) run(ctx context.Context) error {
 	defer linger.Stop()
 	reader.Wait()
 	return err
+}
+
+// runJob runs the program in a sandbox. The caller must call end when the gateway has the outcome.
+func (x *execution) runJob(ctx context.Context) (outcome sandbox.Outcome, end func(), err error) {
+	end = func() {}
+	if x.worker.opts.Begin != nil {
+		begun, err := x.worker.opts.Begin()
+		if err != nil {
+			return outcome, end, err
+		}
+		end = begun
+	}
+	said := x.relayOutput()
+	outcome, err = x.worker.host.Run(ctx, *x.job, x.relay)
+	said()
+	return outcome, end, err
 }
 
 // lingerLimit is how long a gateway may take to read a program's outcome.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 )
 
 // configFile is the variable that makes a process a server with this configuration.
@@ -60,12 +61,14 @@ func run(opts *server.Options) error {
 type Cluster struct {
 	// CA is a file with the certificate to trust, OtherCA one with a certificate that did not sign those of the servers.
 	CA, OtherCA string
-	// Creds are credentials that may use JetStream and the subjects of the prefix "sallyport"; NoCreds may do nothing, and
+	// Creds are credentials that may use JetStream and the subjects of the prefix "sallyport", and those of workers; NoCreds may do nothing, and
 	// OtherCreds everything in another account. RawCreds may publish and subscribe to everything in the account of Creds.
 	Creds, NoCreds, OtherCreds, RawCreds string
 
-	dir   string
-	nodes []*node
+	dir     string
+	nodes   []*node
+	account nkeys.KeyPair // of Creds
+	plain   bool          // without TLS
 }
 
 // node is one server.
@@ -98,6 +101,25 @@ func Start(tb testing.TB, servers int) *Cluster {
 	return c
 }
 
+// StartPlain starts one server without TLS, which has the accounts of a part of a configuration. The cluster has no credentials.
+func StartPlain(tb testing.TB, accounts string) *Cluster {
+	tb.Helper()
+	dir := tb.TempDir()
+	n := &node{name: "n1", port: freePort(tb), config: filepath.Join(dir, "n1.conf")}
+	text, err := os.ReadFile(accounts)
+	if err == nil {
+		text = fmt.Appendf(text, "server_name: n1\nlisten: \"127.0.0.1:%d\"\nmax_payload: 8MB\njetstream: { store_dir: %q, sync_interval: always }\nlogfile: %q\n", n.port, filepath.Join(dir, "n1"), filepath.Join(dir, "n1.log"))
+		err = os.WriteFile(n.config, text, 0o600)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := &Cluster{dir: dir, nodes: []*node{n}, plain: true}
+	tb.Cleanup(func() { c.Kill(tb, 0) })
+	c.Start(tb, 0)
+	return c
+}
+
 func freePort(tb testing.TB) int {
 	tb.Helper()
 	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
@@ -111,8 +133,12 @@ func freePort(tb testing.TB) int {
 // URL returns the addresses of all servers.
 func (c *Cluster) URL() string {
 	var all []string
+	scheme := "tls"
+	if c.plain {
+		scheme = "nats"
+	}
 	for _, n := range c.nodes {
-		all = append(all, fmt.Sprintf("tls://127.0.0.1:%d", n.port))
+		all = append(all, fmt.Sprintf("%s://127.0.0.1:%d", scheme, n.port))
 	}
 	return strings.Join(all, ",")
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -102,6 +103,7 @@ func (c *Cluster) writeCredentials(s *secrets) error {
 	if err != nil {
 		return err
 	}
+	c.account = app
 	other, err := s.account("OTHER", operator, true)
 	if err != nil {
 		return err
@@ -112,7 +114,7 @@ func (c *Cluster) writeCredentials(s *secrets) error {
 		account  nkeys.KeyPair
 		pub, sub []string
 	}{
-		{&c.Creds, "gateway", app, []string{"sallyport.>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}, []string{"_INBOX.sallyport.>"}},
+		{&c.Creds, "gateway", app, []string{"sallyport.>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "_WORKERS.sallyport.>"}, []string{"_INBOX.sallyport.>", "_WORKERS.sallyport.>"}},
 		{&c.NoCreds, "nobody", app, []string{"nothing"}, []string{"_INBOX.sallyport.>"}},
 		{&c.RawCreds, "raw", app, nil, nil},
 		{&c.OtherCreds, "other", other, nil, nil},
@@ -123,6 +125,16 @@ func (c *Cluster) writeCredentials(s *secrets) error {
 		}
 	}
 	return nil
+}
+
+// User writes the credentials of one more user of the account of Creds, which may publish and subscribe to these subjects.
+func (c *Cluster) User(tb testing.TB, name string, pub, sub []string) (path string) {
+	tb.Helper()
+	path = filepath.Join(c.dir, name+".creds")
+	if err := writeUser(path, name, c.account, pub, sub); err != nil {
+		tb.Fatal(err)
+	}
+	return path
 }
 
 // account makes an account, with or without JetStream.

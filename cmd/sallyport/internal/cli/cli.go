@@ -103,7 +103,7 @@ func managedSecrets(a *App) *secretstore.Store {
 
 // SandboxFlag adds the flag --sandbox, which runs programs on another machine.
 func (a *App) SandboxFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.remote, "sandbox", "", "run programs on another machine, a Linux one that has sallyport: `URL`\nis ssh://[USER@]HOST[:PORT][/PATH], lima://NAME or wsl://[USER@]NAME\n(default sandbox.remote in upstreams.yaml, or this machine)")
+	cmd.Flags().StringVar(&a.remote, "sandbox", "", "run programs on another machine, a Linux one that has sallyport: `URL`\nis ssh://[USER@]HOST[:PORT][/PATH], lima://NAME or wsl://[USER@]NAME,\nor workers for those that have joined\n(default sandbox.remote in upstreams.yaml, or this machine)")
 }
 
 // Platform returns an error if programs cannot run on this platform with these settings.

@@ -133,6 +133,9 @@ func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandb
 	if cfg.Sandbox.Remote == "" {
 		return sandbox.Checks(ctx, opts)
 	}
+	if cfg.Sandbox.Remote == config.RemoteWorkers {
+		return []sandbox.Check{checkWorkers(ctx, cfg)}
+	}
 	check := sandbox.Check{Name: "remote", Fix: "make sure that ssh logs in there without a prompt and finds sallyport (docs/how-to/remote-sandboxes.md);\nof a virtual machine: sallyport vm up"}
 	version, found, took, err := a.Worker(ctx, cfg.Sandbox.Remote)
 	if err != nil {

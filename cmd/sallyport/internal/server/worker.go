@@ -3,58 +3,141 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/codegen/runtime"
+	guest "sallyport/codegen/runtime"
+	"sallyport/internal/natsconn"
+	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/remote"
+	"sallyport/sandbox/workers"
 )
+
+// workerFlags are the flags of the verb.
+type workerFlags struct {
+	stdio           bool
+	join, creds, ca string
+	name, prefix    string
+	labels          []string
+	seats           int
+	sandbox         sandbox.Options
+}
 
 // WorkerCommand returns the verb.
 func WorkerCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
-	var stdio bool
-	var opts sandbox.Options
+	var f workerFlags
 	cmd := &cobra.Command{
-		Use:   "worker --stdio [flags]",
-		Short: "run the programs of a gateway on another machine",
-		Long: `Worker runs sandboxes on this machine, which must be Linux, for a gateway on
-another machine that runs "serve --sandbox ssh://HOST" and starts it over ssh. It
-reads no settings and has no upstreams and no credentials. It ends, with all its
-sandboxes, when its stdin is closed. See docs/how-to/remote-sandboxes.md for the setup.`,
-		Example: "  ssh -T linuxbox sallyport worker --stdio\n  sallyport worker --stdio --runsc /opt/gvisor/runsc",
+		Use:   "worker [flags]",
+		Short: "run the programs of gateways on other machines",
+		Long: `Worker runs sandboxes on this machine, which must be Linux, for gateways on other
+machines. It reads no settings and has no upstreams and no logins of theirs.
+
+With --join it joins a cluster at the NATS servers of the gateways' store, and
+runs programs of all gateways with "remote: workers" under "sandbox". After
+SIGTERM it takes no new programs, and ends when those that run have ended; a
+second signal ends it at once. See docs/how-to/workers.md.
+
+With --stdio it serves one gateway that runs "serve --sandbox ssh://HOST" and
+starts it over ssh. It ends, with all its sandboxes, when its stdin is closed. See
+docs/how-to/remote-sandboxes.md.`,
+		Example: "  sallyport worker --join tls://n1:4222,tls://n2:4222 --creds w1.creds --ca ca.pem\n  sallyport worker --join nats://n1:4222 --creds w2.creds --seats 16 --label region=eu\n  ssh -T linuxbox sallyport worker --stdio",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !stdio {
-				return cli.Misuse(cmd, "worker is started by a gateway, with --stdio")
+			switch {
+			case f.stdio && f.join != "":
+				return cli.Misuse(cmd, "--stdio and --join do not go together")
+			case f.stdio:
+				return a.work(cmd.Context(), f.sandbox)
+			case f.join != "":
+				return a.joinCluster(cmd, f)
 			}
-			return a.work(cmd.Context(), opts)
+			return cli.Misuse(cmd, "worker needs --join, or --stdio if a gateway starts it")
 		},
 	}
-	flags := cmd.Flags()
-	flags.BoolVar(&stdio, "stdio", false, "communicate with the gateway on stdin and stdout")
-	flags.StringVar(&opts.Runsc, "runsc", "", "use the runsc at `PATH` (default next to sallyport, then in PATH)")
-	flags.StringVar(&opts.Python, "python", "", "run Python programs with the python at `PATH`")
-	flags.StringVar(&opts.Node, "node", "", "run TypeScript programs with the node at `PATH`")
+	f.add(cmd)
 	return cmd
+}
+
+func (f *workerFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.join, "join", "", "join the cluster at the NATS servers `URL`, nats://HOST:PORT or tls://HOST:PORT,\nseveral with commas")
+	flags.StringVar(&f.creds, "creds", "", "log in to the servers with the credentials in `FILE`, of cluster init")
+	flags.StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` (default those of the system)")
+	flags.StringVar(&f.name, "name", "", "join as `NAME` (default the name in the credentials)")
+	flags.StringVar(&f.prefix, "prefix", "sallyport", "`WORD` that is store.prefix of the gateways")
+	flags.StringArrayVar(&f.labels, "label", nil, "describe this machine by `KEY=VALUE`; cluster status shows it")
+	flags.IntVar(&f.seats, "seats", 0, "run `N` programs at once (default 2 for each processor)")
+	flags.BoolVar(&f.stdio, "stdio", false, "serve one gateway on stdin and stdout")
+	flags.StringVar(&f.sandbox.Runsc, "runsc", "", "use the runsc at `PATH` (default next to sallyport, then in PATH)")
+	flags.StringVar(&f.sandbox.Python, "python", "", "run Python programs with the python at `PATH`")
+	flags.StringVar(&f.sandbox.Node, "node", "", "run TypeScript programs with the node at `PATH`")
 }
 
 func (a *app) work(ctx context.Context, opts sandbox.Options) error {
 	if err := sandbox.Platform(); err != nil {
 		return err
 	}
-	opts.Guest, opts.Logger = runtime.Guest(), a.Logger(slog.LevelError)
+	return remote.ServeWorker(ctx, &stdioStream{Reader: a.Stdin, Writer: a.Stdout}, a.remoteWorker(opts, a.Logger(slog.LevelError)))
+}
+
+func (a *app) remoteWorker(opts sandbox.Options, log *slog.Logger) remote.WorkerOptions {
+	opts.Guest, opts.Logger = guest.Guest(), log
 	if dir := a.CacheDir(); dir != "" {
 		opts.Snapshots = filepath.Join(dir, "snapshots")
 	}
-	stream := &stdioStream{Reader: a.Stdin, Writer: a.Stdout}
-	return remote.ServeWorker(ctx, stream, remote.WorkerOptions{Version: cli.BuildVersion(), Host: opts})
+	return remote.WorkerOptions{Version: cli.BuildVersion(), Host: opts}
+}
+
+// joinCluster runs programs of a cluster until the process is told to end.
+func (a *app) joinCluster(cmd *cobra.Command, f workerFlags) error {
+	labels, err := workers.ParseLabels(f.labels)
+	if !cmd.Flags().Changed("seats") {
+		f.seats = 2 * runtime.NumCPU()
+	}
+	if err == nil && (f.seats < 1 || f.seats > workers.MaxSeats) {
+		err = fmt.Errorf("--seats is a number from 1 to %d", workers.MaxSeats)
+	}
+	server := natsconn.Server{URL: f.join, Creds: f.creds, CA: f.ca, Name: "sallyport worker " + cli.BuildVersion()}
+	if f.name == "" && err == nil {
+		f.name, err = server.User()
+	}
+	if err == nil {
+		err = workers.CheckName(f.name)
+	}
+	if err != nil {
+		return cli.Misuse(cmd, "%s", err)
+	}
+	if err := sandbox.Platform(); err != nil {
+		return err
+	}
+	log := a.Logger(slog.LevelInfo)
+	opts := a.remoteWorker(f.sandbox, log)
+	if err := tryHost(opts.Host); err != nil {
+		return err
+	}
+	err = workers.Work(cmd.Context(), workers.WorkerOptions{Server: server, Prefix: f.prefix, Name: f.name, Seats: f.seats, Labels: labels, Remote: opts, Logger: log})
+	if err != nil {
+		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "docs/how-to/workers.md has the servers' configuration", Err: err}
+	}
+	return nil
+}
+
+// tryHost returns why this machine cannot run sandboxes.
+func tryHost(opts sandbox.Options) error {
+	host, err := sandbox.New(opts)
+	if err != nil {
+		return err
+	}
+	return host.Close()
 }
 
 // stdioStream combines stdin and stdout into one stream.

@@ -1,0 +1,161 @@
+// Package clustercmd has the verbs for a cluster of gateways and workers.
+package clustercmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/natsconn"
+	"sallyport/internal/tool"
+	"sallyport/sandbox/workers"
+)
+
+// app has the verbs of this package.
+type app struct{ *cli.App }
+
+// Command returns the verb with its subcommands.
+func Command(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	return cli.Group(&cobra.Command{
+		Use:   "cluster COMMAND",
+		Short: "set up and see gateways and workers on several machines",
+		Long: `A cluster is one or more gateways with a store on NATS servers (store: in
+upstreams.yaml), and workers that run programs for them: docs/how-to/workers.md.`,
+	}, a.initCommand(), a.statusCommand())
+}
+
+func (a *app) initCommand() *cobra.Command {
+	prefix, names := "sallyport", []string{}
+	cmd := &cobra.Command{
+		Use:   "init DIR [flags]",
+		Short: "write credentials for NATS servers, gateways and workers",
+		Long: `Init writes nats-accounts.conf, to include in the configuration of the NATS
+servers, gateway.creds, and credentials for each worker. A worker's permit only what a
+worker of this name needs; neither records nor other workers. In a DIR that init has
+written before, it only adds workers, and the servers need no change. account.seed
+in DIR makes further credentials: keep it secret, and away from the servers.`,
+		Example: "  sallyport cluster init keys --worker w1 --worker w2\n  sallyport cluster init keys --worker w3",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return cli.Misuse(cmd, "init takes one folder")
+			}
+			for _, name := range names {
+				if err := workers.CheckName(name); err != nil || name == "gateway" {
+					return cli.Misuse(cmd, "%.40q cannot name a worker", name)
+				}
+			}
+			return a.init(args[0], prefix, names)
+		},
+	}
+	cmd.Flags().StringArrayVar(&names, "worker", nil, "write the credentials of the worker `NAME`; can be repeated")
+	cmd.Flags().StringVar(&prefix, "prefix", prefix, "`WORD` that is store.prefix of the gateways")
+	return cmd
+}
+
+func (a *app) init(dir, prefix string, names []string) error {
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name+".creds")); err == nil {
+			return &tool.Error{Kind: tool.Invalid, Message: filepath.Join(dir, name+".creds") + " exists", Hint: "remove it to make others; servers still accept the old ones"}
+		}
+	}
+	authority, made, err := natsconn.OpenAuthority(dir)
+	if err != nil {
+		return fmt.Errorf("init cluster: %w", err)
+	}
+	written := []string{}
+	if made {
+		g := workers.GatewayRights(prefix)
+		publish := append([]string{prefix + ".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}, g.Publish...)
+		path, err := authority.AddUser("gateway", publish, append([]string{"_INBOX." + prefix + ".>"}, g.Subscribe...))
+		if err != nil {
+			return fmt.Errorf("init cluster: %w", err)
+		}
+		written = append(written, filepath.Join(dir, natsconn.ServerFile), path)
+	}
+	for _, name := range names {
+		r := workers.WorkerRights(prefix, name)
+		path, err := authority.AddUser(name, r.Publish, r.Subscribe)
+		if err != nil {
+			return fmt.Errorf("init cluster: %w", err)
+		}
+		written = append(written, path)
+	}
+	if len(written) == 0 {
+		a.Say("nothing to do: name a worker with --worker")
+		return nil
+	}
+	return a.Print(strings.Join(written, "\n"))
+}
+
+// listTime is how long workers may take to answer.
+const listTime = 1500 * time.Millisecond
+
+func (a *app) statusCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "status [flags]",
+		Short:   "show the workers",
+		Long:    "Status asks the workers that have joined at the servers of store: in upstreams.yaml what they are.",
+		Example: "  sallyport cluster status\n  sallyport cluster status --json",
+		Args:    cli.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, cli.OneObject)
+	return cmd
+}
+
+func (a *app) status(ctx context.Context, asJSON bool) error {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	if !cfg.Store.IsRemote() || cfg.Store.Problem != "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "there is no cluster: " + cmp.Or(cfg.Store.Problem, "upstreams.yaml has no store with a url"), Hint: "see docs/how-to/workers.md"}
+	}
+	found, err := workers.List(ctx, natsconn.Of(cfg.Store, "sallyport "+cli.BuildVersion()), cfg.Store.Prefix, listTime)
+	if err != nil {
+		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err}
+	}
+	if asJSON {
+		return a.PrintJSON(struct {
+			Workers []workers.Worker `json:"workers"`
+		}{found})
+	}
+	if len(found) == 0 {
+		a.Say("no worker has joined: start one with sallyport worker --join URL --creds FILE")
+		return nil
+	}
+	return a.Print(table(found))
+}
+
+// table returns a line for each worker.
+func table(found []workers.Worker) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "WORKER\tSEATS\tBUSY\tSTATE\tVERSION\tJOINED\tSEEN\tLABELS")
+	for _, w := range found {
+		state := "ready"
+		if w.Draining {
+			state = "draining"
+		}
+		labels := []string{}
+		for _, key := range slices.Sorted(maps.Keys(w.Labels)) {
+			labels = append(labels, key+"="+w.Labels[key])
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", w.Name, w.Seats, w.Busy, state, cli.Cell(w.Version, 40), cli.Age(w.Since), cli.Age(w.Seen), cli.Cell(strings.Join(labels, " "), 80))
+	}
+	_ = t.Flush() // to a string
+	return b.String()
+}

@@ -1,0 +1,161 @@
+package workers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Beat is what a worker says about itself, every few seconds.
+type Beat struct {
+	Version string `json:"version"`
+	// Seats is how many programs it is meant to run at once, Busy how many it runs.
+	Seats  int               `json:"seats"`
+	Busy   int               `json:"busy"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Since is when it joined.
+	Since time.Time `json:"since"`
+	// Draining is set when it takes no more programs, Left when it ends.
+	Draining bool `json:"draining,omitempty"`
+	Left     bool `json:"left,omitempty"`
+}
+
+// Worker is a worker process as others see it.
+type Worker struct {
+	Beat
+
+	// Name is the one that its credentials permit. Instance distinguishes its processes.
+	Name     string `json:"name"`
+	Instance string `json:"instance"`
+	// Seen is when its last beat came.
+	Seen time.Time `json:"seen"`
+}
+
+const (
+	// beatInterval is how often a worker says what it is.
+	beatInterval = 2 * time.Second
+	// staleAfter is the age of the last beat beyond which a worker gets no programs, and goneAfter the one beyond which it is
+	// forgotten.
+	staleAfter = 4 * beatInterval
+	goneAfter  = 15 * beatInterval
+	// MaxSeats is the maximum of seats of a worker.
+	MaxSeats = 1024
+
+	maxBeat    = 4 << 10
+	maxLabels  = 16
+	maxVersion = 64
+)
+
+var (
+	nameForm     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+	instanceForm = regexp.MustCompile(`^[A-Z2-7]{26}$`) // of rand.Text
+	keyForm      = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+	valueForm    = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,63}$`)
+)
+
+// CheckName returns an error if a worker cannot have this name.
+func CheckName(name string) error {
+	if nameForm.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf(`%.40q cannot name a worker: at most 32 letters, digits, "-" and "_"`, name)
+}
+
+// ParseLabels reads labels, each KEY=VALUE.
+func ParseLabels(texts []string) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, text := range texts {
+		key, value, _ := strings.Cut(text, "=")
+		labels[key] = value
+	}
+	return labels, checkLabels(labels)
+}
+
+func checkLabels(labels map[string]string) error {
+	if len(labels) > maxLabels {
+		return fmt.Errorf("more than %d labels", maxLabels)
+	}
+	for key, value := range labels {
+		if !keyForm.MatchString(key) || !valueForm.MatchString(value) {
+			return fmt.Errorf(`%.80q is not a label: KEY=VALUE, in KEY a small letter, then small letters, digits, "-" and "_", in VALUE letters, digits, ".", "-" and "_"`, key+"="+value)
+		}
+	}
+	return nil
+}
+
+// parseBeat reads what a worker says about itself.
+func parseBeat(data []byte) (b Beat, err error) {
+	if len(data) > maxBeat {
+		return b, errors.New("it is too long")
+	}
+	if err := json.Unmarshal(data, &b); err != nil {
+		return b, err
+	}
+	if b.Seats < 1 || b.Seats > MaxSeats || b.Busy < 0 || len(b.Version) > maxVersion {
+		return b, errors.New("it has invalid values")
+	}
+	return b, checkLabels(b.Labels)
+}
+
+// subjects are the names of what gateways and workers send each other. Permissions of the servers rely on them: see
+// [WorkerRights].
+type subjects string
+
+// Subjects returns the first words of all subjects of a prefix, which is that of the store. They are none of its own.
+func newSubjects(prefix string) subjects { return subjects("_WORKERS." + prefix + ".") }
+
+// ask asks all workers for a beat.
+func (s subjects) ask() string { return string(s) + "ask" }
+
+// beat carries the beats of a worker process, beats those of all.
+func (s subjects) beat(name, instance string) string {
+	return string(s) + "beat." + name + "." + instance
+}
+func (s subjects) beats() string { return s.beat("*", "*") }
+
+// parseBeat returns the worker process of a subject.
+func (s subjects) parseBeat(subject string) (name, instance string, ok bool) {
+	words := strings.Split(strings.TrimPrefix(subject, string(s)), ".")
+	if len(words) != 3 || words[0] != "beat" || !nameForm.MatchString(words[1]) || !instanceForm.MatchString(words[2]) {
+		return "", "", false
+	}
+	return words[1], words[2], true
+}
+
+// dial asks a worker process for a link.
+func (s subjects) dial(name, instance string) string {
+	return string(s) + "dial." + name + "." + instance
+}
+
+// toWorker and toGateway carry a link.
+func (s subjects) toWorker(name, instance, link string) string {
+	return string(s) + "in." + name + "." + instance + "." + link
+}
+
+func (s subjects) toGateway(name, instance, link string) string {
+	return string(s) + "out." + name + "." + instance + "." + link
+}
+
+// Rights are the subjects that credentials permit.
+type Rights struct{ Publish, Subscribe []string }
+
+// WorkerRights returns what a worker of this name needs: it can neither read nor answer what is for another, nor reach records.
+func WorkerRights(prefix, name string) Rights {
+	s := newSubjects(prefix)
+	return Rights{
+		Publish:   []string{s.beat(name, "*"), s.toGateway(name, "*", "*")},
+		Subscribe: []string{s.ask(), s.dial(name, "*"), s.toWorker(name, "*", "*")},
+	}
+}
+
+// GatewayRights returns what a gateway needs in addition to the rights on its records.
+func GatewayRights(prefix string) Rights {
+	s := newSubjects(prefix)
+	return Rights{
+		Publish:   []string{s.ask(), s.dial("*", "*"), s.toWorker("*", "*", "*")},
+		Subscribe: []string{s.beats(), s.toGateway("*", "*", "*")},
+	}
+}

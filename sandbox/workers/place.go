@@ -1,0 +1,119 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// take returns the worker for a program, and counts the program there. tried are those that it must not be. The caller must
+// call release.
+func (p *Pool) take(ctx context.Context, session string, tried []string) (*member, error) {
+	for {
+		changed := p.registry.next()
+		m, err := p.choose(session, tried)
+		wait := time.Until(p.opened.Add(joinTimeout))
+		if m != nil || len(tried) > 0 || wait <= 0 {
+			return m, err
+		}
+		timer := time.NewTimer(min(wait, joinPoll))
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// joinPoll is how often a new pool looks for the first worker, beside at each beat.
+const joinPoll = 100 * time.Millisecond
+
+// choose returns the worker of the session, else the one with the largest part of its seats free.
+func (p *Pool) choose(session string, tried []string) (*member, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the gateway closes")
+	}
+	best := p.members[p.sessions[session].instance]
+	if session == "" || best == nil || !best.usable(tried) {
+		best = nil
+		for _, m := range p.members {
+			if m.usable(tried) && (best == nil || m.before(best)) {
+				best = m
+			}
+		}
+	}
+	if best == nil {
+		return nil, p.noneError()
+	}
+	best.running++
+	if session != "" {
+		p.remember(session, best.Instance)
+	}
+	return best, nil
+}
+
+// usable reports whether a worker takes programs.
+func (m *member) usable(tried []string) bool {
+	return !m.Draining && !m.Left && time.Since(m.Seen) < staleAfter && !slices.Contains(tried, m.Instance)
+}
+
+// before reports whether m is better than other for the next program.
+func (m *member) before(other *member) bool {
+	now := time.Now()
+	if a, b := now.Before(m.retry), now.Before(other.retry); a != b {
+		return b
+	}
+	// What its beat says about programs of this gateway may be old, and it knows about those of others.
+	load, otherLoad := max(m.Busy, m.running), max(other.Busy, other.running)
+	return cmp.Or(cmp.Compare(load*other.Seats, otherLoad*m.Seats), cmp.Compare(other.Seats, m.Seats), cmp.Compare(m.Name, other.Name)) < 0
+}
+
+// release counts a program that has ended, and notes a worker that did not start it.
+func (p *Pool) release(m *member, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.running--
+	if err != nil {
+		m.retry = time.Now().Add(retryAfter)
+	}
+}
+
+// remember notes where a session is. It is called with mu held.
+func (p *Pool) remember(session, instance string) {
+	p.sessions[session] = place{instance, time.Now()}
+	if len(p.sessions) <= maxSessions {
+		return
+	}
+	oldest := session
+	for one, at := range p.sessions {
+		if at.used.Before(p.sessions[oldest].used) {
+			oldest = one
+		}
+	}
+	delete(p.sessions, oldest)
+}
+
+// noneError says why no worker takes a program. It is called with mu held.
+func (p *Pool) noneError() error {
+	draining := false
+	for _, m := range p.members {
+		draining = draining || m.Draining
+	}
+	switch {
+	case !p.registry.conn.IsConnected():
+		return fmt.Errorf("no worker can be reached: there is no connection to %s", p.opts.Server.URL)
+	case draining:
+		return errors.New("no worker takes programs: those that have joined are draining")
+	}
+	return errors.New("no worker has joined: start one with `sallyport worker --join URL --creds FILE` on a Linux machine (docs/how-to/workers.md)")
+}

@@ -1,0 +1,91 @@
+package workers
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// TestChoose places programs by free seats, and those of a session where it is.
+func TestChoose(t *testing.T) {
+	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}}
+	for name, seats := range map[string]int{"small": 2, "large": 4} {
+		p.members[name] = &member{Worker: Worker{Name: name, Instance: name, Seen: time.Now(), Beat: Beat{Seats: seats}}}
+	}
+	choose := func(session string, tried ...string) *member {
+		m, err := p.choose(session, tried)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	got := map[string]int{}
+	for range 6 {
+		got[choose("").Name]++
+	}
+	if got["small"] != 2 || got["large"] != 4 {
+		t.Errorf("%v", got)
+	}
+	home := choose("s")
+	p.release(home, nil)
+	home.Busy = 50 // others have more room
+	if m := choose("s"); m != home {
+		t.Errorf("a session moves to %s", m.Name)
+	}
+	if m := choose("s", home.Instance); m == home {
+		t.Error("a worker is tried again")
+	}
+	other := p.members[p.sessions["s"].instance]
+	p.release(other, fmt.Errorf("it did not start"))
+	if m := choose(""); m == other {
+		t.Error("a worker that has just failed is preferred")
+	}
+	home.Draining = true
+	if m := choose(""); m != other {
+		t.Error("a worker that drains gets a program")
+	}
+	for i := range maxSessions + 10 {
+		p.release(choose(fmt.Sprint(i)), nil)
+	}
+	if len(p.sessions) > maxSessions {
+		t.Errorf("%d sessions are known", len(p.sessions))
+	}
+}
+
+// TestHostileBeats: what workers say about themselves is bounded, and none speaks for another.
+func TestHostileBeats(t *testing.T) {
+	r := &registry{subjects: newSubjects("sallyport"), log: slog.New(slog.DiscardHandler), workers: map[string]*Worker{}, changed: make(chan struct{})}
+	good, victim := `{"version":"v1","seats":2}`, rand.Text()
+	hear := func(name, instance, text string) {
+		r.hear(&nats.Msg{Subject: r.subjects.beat(name, instance), Data: []byte(text)})
+	}
+	hear("victim", victim, good)
+	hear("liar", victim, `{"seats":9}`)
+	hear("liar", victim, `{"seats":9,"left":true}`)
+	for _, text := range []string{
+		"", "{", `{"seats":0}`, `{"seats":99999}`, `{"seats":1,"busy":-1}`, `{"seats":1,"labels":{"a":"\u001b[31m"}}`, `{"seats":1,"labels":{"A b":"c"}}`,
+		`{"seats":1,"version":"` + strings.Repeat("v", 100) + `"}`, `{"seats":1,"x":"` + strings.Repeat("x", maxBeat) + `"}`,
+	} {
+		hear("liar", rand.Text(), text)
+	}
+	hear("liar.x", rand.Text(), good)
+	hear("liar", "x", good)
+	hear("li\x1bar", rand.Text(), good)
+	if all := r.list(); len(all) != 1 || all[0].Name != "victim" || all[0].Seats != 2 {
+		t.Errorf("%+v", all)
+	}
+	for range 10 * maxInstances {
+		hear("flood", rand.Text(), good)
+	}
+	for i := range maxWorkers {
+		hear(fmt.Sprint("w", i), rand.Text(), good)
+	}
+	if n := len(r.list()); n != maxWorkers || r.workers[victim] == nil {
+		t.Errorf("%d workers are known", n)
+	}
+}
