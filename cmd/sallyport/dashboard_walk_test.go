@@ -70,6 +70,7 @@ func TestDashboardWalked(t *testing.T) {
 	walk.checkPage("what a search finds", "everything.echo", "tokens")
 	walk.checkSearch(s)
 	walk.tryTools()
+	walk.playground()
 
 	p.Follow("header form button") // log out
 	p.Go(home + "/ui/audit")
@@ -130,6 +131,45 @@ func (w *walker) tryTools() {
 	if typed := browser.Eval[string](p, `document.querySelector("#try textarea").value`); typed != "<i>twice</i>" {
 		w.t.Errorf("what was typed is %q now", typed)
 	}
+}
+
+// playground runs programs from the page: without scripts and with them, one that is wrong and one that takes its time.
+func (w *walker) playground() {
+	w.t.Helper()
+	p := w.p
+	p.NoScript(true)
+	p.Go(w.home + "/ui/playground")
+	p.Fill("#program", "from servers.everything import get_sum\nprint(get_sum(a=40, b=2), '<b>')")
+	p.Follow("main button.primary")
+	p.NoScript(false)
+	p.Go(p.URL())
+	p.WaitText("#run", "The sum of 40 and 2 is 42. <b>")
+	w.checkPage("playground", "everything.get_sum", "Save as a skill")
+	browser.Eval[int](p, `document.querySelector("#save summary").click(), 0`)
+	p.Fill("#skill-name", "Sum of two!")
+	p.Fill("#skill-about", "Adds 40 and 2.")
+	if status := p.Follow("#save button"); status != http.StatusBadRequest {
+		w.t.Errorf("a wrong name: %d", status)
+	}
+	w.checkPage("playground with a wrong name of a skill", "What it does")
+	p.Complaints() // of the status
+	p.Fill("#skill-name", "sum-of-two")
+	p.Follow("#save button")
+	w.checkPage("skill from the playground", "Saved as a skill.", "Adds 40 and 2.", "get_sum")
+
+	w.follow("Playground")
+	p.Fill("#program", "from servers.everything import get_sum\nget_sum(a=40, c=2)")
+	p.Follow("main button.primary")
+	p.WaitText("#run", "failed")
+	w.checkPage("playground with a fault", "line 2", "did you mean b?")
+
+	p.Go(w.home + "/ui/playground")
+	p.Fill("#program", "import time\nfor i in range(600): time.sleep(0.1); print('step', i, flush=True)")
+	p.Follow("main button.primary")
+	p.WaitText("#run", "step 3")
+	w.checkPage("playground while a program runs", "Cancel")
+	p.Follow("#run button.danger")
+	p.WaitText("#run", "canceled")
 }
 
 // walker looks at pages as people with different eyes and devices do.

@@ -84,6 +84,8 @@ func (house) Record(ctx context.Context, id string) (history.Record, error) {
 			Duration: time.Second, Made: 4, Tokens: 321, Stdout: 900, Resumes: "e-0", Calls: []toolcall.RecordedCall{
 				call("find", 50, 300, "ok"), call("find", 60, 500, "ok"), call("delete", 400, 100, "denied"), call("slow", 600, 0, "unfinished"),
 			}, Read: []toolcall.Origin{{Label: "customer", Tool: "crm.find", Execution: "e-1", Time: noon}}}, nil
+	case id == "e-own":
+		return history.Record{ID: id, Principal: tool.Principal(ctx), Language: "python", Code: "print(7)", Status: "ok", Started: noon, Made: 1, Calls: []toolcall.RecordedCall{call("find", 50, 300, "ok")}, Output: &history.Output{Stdout: "kept output " + evil}}, nil
 	case id == evilID && tool.Operator(ctx) != "":
 		return history.Record{ID: evilID, Principal: evil, Language: evil, Code: strings.Repeat(evil+"\n", 5000), Status: evil, Started: noon, Workspace: evil, Environment: evil, Memory: evil, Resumes: evil,
 			Calls: []toolcall.RecordedCall{{Tool: tool.ID{Upstream: evil, Name: evil}, Outcome: evil, Decision: evil, Rule: evil, Reason: evil, Labels: []string{evil}, Approval: evil}},
@@ -274,6 +276,7 @@ func allPages() map[string][]string {
 	maps.Copy(all, activities)
 	maps.Copy(all, taskPages)
 	maps.Copy(all, connectionPages)
+	maps.Copy(all, playgroundPages)
 	return all
 }
 

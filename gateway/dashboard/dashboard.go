@@ -15,6 +15,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/plugin"
 	"sallyport/gateway/toolsearch"
+	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
 
@@ -25,6 +26,7 @@ type Service interface {
 	Review
 	Activity
 	Calls
+	Programs
 	Settings() gateway.Settings
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	BudgetReport(ctx context.Context) (budgets.Report, error)
@@ -71,6 +73,8 @@ type Options struct {
 	Provider string
 	// Tasks are tasks in words; without them their pages show an error.
 	Tasks Tasks
+	// Environments returns a copy of the environments in the settings, by name; nil for none.
+	Environments func() map[string]config.Environment
 	// Logger gets internal errors; nil discards them.
 	Logger *slog.Logger
 }
@@ -86,6 +90,7 @@ type Dashboard struct {
 	pages     []page
 	templates *template.Template
 	handler   http.Handler
+	attempts  attempts
 }
 
 // New returns the handler of all pages and their static files.

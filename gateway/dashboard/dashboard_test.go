@@ -44,6 +44,12 @@ type answer struct {
 // ask asks for a page as somebody; "op" is an operator, "reader" may only read, and "" nobody in particular. A form makes it a POST.
 func ask(t *testing.T, h house, who, path string, form url.Values, headers ...string) answer {
 	t.Helper()
+	return send(t, newDashboard(t, h, h.told), who, path, form, headers...)
+}
+
+// send is ask for pages that are open already.
+func send(t *testing.T, d *dashboard.Dashboard, who, path string, form url.Values, headers ...string) answer {
+	t.Helper()
 	ctx := tool.WithPrincipal(t.Context(), who)
 	if who == "op" {
 		ctx = tool.WithOperator(ctx, "op")
@@ -64,14 +70,14 @@ func ask(t *testing.T, h house, who, path string, form url.Values, headers ...st
 		r.Header.Add(name, value)
 	}
 	w := httptest.NewRecorder()
-	newDashboard(t, h).ServeHTTP(w, r)
+	d.ServeHTTP(w, r)
 	return answer{w}
 }
 
 // newDashboard returns the pages of a house.
-func newDashboard(t *testing.T, h house) *dashboard.Dashboard {
+func newDashboard(t *testing.T, h dashboard.Service, told *[]string) *dashboard.Dashboard {
 	t.Helper()
-	return dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{h.told}, Tasks: duties{h.told}, Connections: logins{h.told}, Logger: testutil.Logger(t)})
+	return dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{told}, Tasks: duties{told}, Connections: logins{told}, Environments: environments, Logger: testutil.Logger(t)})
 }
 
 // allowed are the only tags of scripts and images that pages have.

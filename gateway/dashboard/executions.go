@@ -88,6 +88,8 @@ type ExecutionPage struct {
 	Approvals []approvals.Approval
 	// Resumable says that a program can continue with it.
 	Resumable bool
+	// Reusable says that the user can change its program and run it again.
+	Reusable bool
 }
 
 func (d *Dashboard) execution(r *request) (any, error) {
@@ -105,6 +107,7 @@ func (d *Dashboard) execution(r *request) (any, error) {
 		return nil, err
 	}
 	p.Approvals, err = d.approvalsOf(r, id)
+	p.Reusable = record.Principal == tool.Principal(r.Context()) && tool.May(r.Context(), tool.ScopeExecute) && len(record.Code) <= maxProgram
 	p.Resumable = record.Status != "ok" && p.Journal != nil && p.Journal.Resumed == ""
 	return p, err
 }

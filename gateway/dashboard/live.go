@@ -27,7 +27,7 @@ type LivePage struct {
 type Piece struct{ Stream, Text string }
 
 // showLive returns the page of a running execution.
-func (d *Dashboard) showLive(r *request, live executor.Live) (any, error) {
+func (d *Dashboard) showLive(r *request, live executor.Live) (ExecutionPage, error) {
 	r.setTitle(live.ID, Crumb{"Executions", "/ui/executions"})
 	record := history.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
 	for _, call := range live.Calls {
@@ -76,6 +76,9 @@ func (d *Dashboard) cancelExecution(r *request) (string, error) {
 		}
 		r.warn("Nothing was done: " + e.Message + ".")
 		return executionPath(id), nil
+	}
+	if r.PostFormValue("from") == "playground" {
+		return playgroundAt(id), nil
 	}
 	r.say("Canceling.")
 	return "/ui/executions", nil

@@ -84,6 +84,9 @@ func (d *Dashboard) table() []page {
 		newPage("/ui/catalogue", "Catalogue", "catalogue", d.catalogue).in(groupTools, "Catalogue"),
 		newPage("/ui/catalogue/{upstream}/{tool}", "Tool", "tool", d.tool),
 		newForm("/ui/catalogue/{upstream}/{tool}", "Tool", tool.ScopeCall, "tool", d.try),
+		newPage(playgroundPath, "Playground", "playground", playgroundPages{d}.show).in(groupTools, "Playground").needs(tool.ScopeExecute),
+		newAction(playgroundPath, "Playground", tool.ScopeExecute, playgroundPages{d}.run).large(),
+		{method: http.MethodPost, path: playgroundPath + "/skill", title: "Playground", scope: tool.ScopeExecute, template: "playground", do: playgroundPages{d}.saveSkill},
 		newPage("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),
 		newPage("/ui/skills/{name}", "Skill", "skill", d.skill),
 
@@ -104,7 +107,19 @@ func newAction(path, title string, scope tool.Scope, do func(r *request) (next s
 
 // newForm is what a form does that is shown again, with what was typed.
 func newForm(path, title string, scope tool.Scope, template string, show func(r *request) (any, error)) page {
-	return page{method: http.MethodPost, path: path, title: title, scope: scope, template: template, show: show, form: maxLargeForm}
+	return page{method: http.MethodPost, path: path, title: title, scope: scope, template: template, show: show}.large()
+}
+
+// large lets a form have a program, or the arguments of a call.
+func (p page) large() page {
+	p.form = maxLargeForm
+	return p
+}
+
+// needs restricts a page to callers with a scope.
+func (p page) needs(scope tool.Scope) page {
+	p.scope = scope
+	return p
 }
 
 // in puts a page into the navigation.

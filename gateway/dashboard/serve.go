@@ -23,6 +23,8 @@ type request struct {
 	flash  Flash
 	// status is that of the page; 0 is OK.
 	status int
+	// again is what the template of a form shows, instead of going on to another page.
+	again any
 }
 
 // setTitle sets the title and the breadcrumbs of the page.
@@ -106,6 +108,10 @@ func (d *Dashboard) act(w http.ResponseWriter, r *request, p page) {
 	next, err := p.do(r)
 	if err != nil {
 		d.refuse(w, r, err)
+		return
+	}
+	if r.again != nil {
+		d.render(w, r, cmp.Or(r.status, http.StatusOK), p.template, r.again)
 		return
 	}
 	setFlash(w, r.flash)

@@ -83,7 +83,7 @@ func TestTryForms(t *testing.T) {
 	}
 	viewer := access.Caller{Principal: "oauth:ann"}.WithRole(access.Viewer).NewContext(t.Context())
 	w := httptest.NewRecorder()
-	newDashboard(t, house{}).ServeHTTP(w, httptest.NewRequestWithContext(viewer, "GET", "/ui/catalogue/crm/order", nil))
+	newDashboard(t, house{}, nil).ServeHTTP(w, httptest.NewRequestWithContext(viewer, "GET", "/ui/catalogue/crm/order", nil))
 	if page := w.Body.String(); w.Code != 200 || strings.Contains(page, "Try it") {
 		t.Error("a viewer sees the form:", w.Code)
 	}

@@ -27,7 +27,7 @@ type view struct {
 	Version string
 	// Data is what the page's method returned.
 	Data any
-	// Live renders the template name with data, and updates it every so many seconds if it has changed. The name must be
+	// Live renders the template name with data, and updates it every so many seconds if it has changed, or with 0 no more. The name must be
 	// unique on the page. Without scripts it is rendered once.
 	Live func(name string, data any, seconds int) (template.HTML, error)
 	// WaitingCount shows in the navigation of every page how many calls wait for a person.
@@ -94,7 +94,10 @@ func (v *view) liveAt(at *url.URL, name string, data any, seconds int) (template
 	query.Set("seen", mark)
 	again := url.URL{Path: at.Path, RawQuery: query.Encode()}
 	head := fmt.Sprintf(`<div id="live-%s" class="live" hx-get="%s" hx-trigger="every %ds" hx-swap="outerHTML" hx-target="this">`,
-		template.HTMLEscapeString(name), template.HTMLEscapeString(again.String()), max(seconds, 1))
+		template.HTMLEscapeString(name), template.HTMLEscapeString(again.String()), seconds)
+	if seconds <= 0 {
+		head = fmt.Sprintf(`<div id="live-%s">`, template.HTMLEscapeString(name))
+	}
 	part := livePart{html: template.HTML(head + b.String() + "</div>"), mark: mark} // what is in it was escaped by its template
 	if v.live == nil {
 		v.live = map[string]livePart{}
@@ -110,7 +113,7 @@ func (d *Dashboard) nav(r *request) []NavGroup {
 	for _, name := range []string{groupHome, groupActivity, groupDecisions, groupTools, groupRecords} {
 		group := NavGroup{Name: name}
 		for _, p := range d.pages {
-			if p.group != name || p.operator && tool.Operator(r.Context()) == "" || caller.Refuses(p.operation()) {
+			if p.group != name || p.operator && tool.Operator(r.Context()) == "" || caller.Refuses(p.operation()) || !tool.May(r.Context(), p.scope) {
 				continue
 			}
 			path := strings.TrimSuffix(p.path, "{$}")

@@ -19,7 +19,8 @@ var leastRole = map[Role][]string{
 		"mcp", "execute_code", "call_tool", "cancel_execution", "write_file", "remove_file", "plan_workflow", "start_workflow",
 		"cancel_run", "resume_run", "replay_run", "answer_form", "start_task", "cancel_task", "resume_task",
 
-		pages + "POST /ui/catalogue/{upstream}/{tool}",
+		pages + "POST /ui/catalogue/{upstream}/{tool}", pages + "GET /ui/playground", pages + "POST /ui/playground",
+		pages + "POST /ui/playground/skill",
 		pages + "POST /ui/executions/{id}/cancel", pages + "POST /ui/runs/{id}/answer", pages + "POST /ui/runs/{id}/cancel",
 		pages + "POST /ui/runs/{id}/resume", pages + "POST /ui/runs/{id}/replay", pages + "POST /ui/tasks/{id}/cancel",
 		pages + "POST /ui/tasks/{id}/resume", pages + "POST /ui/workflows/{name}/runs", pages + "GET /ui/connections/{id}",

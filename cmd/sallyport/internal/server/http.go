@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/url"
 	"strings"
@@ -71,7 +72,7 @@ func (d *httpListener) isReachable() bool { return d != nil && httpserver.Site(d
 // options returns the options of a server of the API and the dashboard.
 func (d *httpListener) options(s *service, settings config.HTTP) *httpserver.Options {
 	return &httpserver.Options{
-		API: s.api, Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions(settings.Login)), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(settings),
+		API: s.api, Dashboard: dashboard.New(s.rateLimitedService(""), s.dashboardOptions(settings.Login)), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(settings),
 		Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor, Replies: s.gateway.Alerts,
 	}
 }
@@ -131,6 +132,7 @@ func (r rateLimitedService) Execute(ctx context.Context, p execution.Program) (e
 // dashboardOptions returns the options of the dashboard; login is the provider at which people sign in, nil for none.
 func (s *service) dashboardOptions(login *config.Login) *dashboard.Options {
 	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log, Renderers: s.gateway.Plugins}
+	opts.Environments = func() map[string]config.Environment { return maps.Clone(s.gateway.Current().Load().Environments) }
 	if login != nil {
 		if u, err := url.Parse(login.Issuer); err == nil {
 			opts.Provider = u.Hostname()
