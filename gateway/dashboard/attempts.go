@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"sallyport/gateway/execution"
+	"sallyport/internal/tool"
 )
 
 // attempt is a program that was run on the playground: what the record of its execution does not have.
@@ -25,6 +26,14 @@ func (a *attempt) over() bool {
 	default:
 		return false
 	}
+}
+
+// problem returns why it was not run, nil if it was. It has ended, or is nil itself.
+func (a *attempt) problem() *tool.Error {
+	if a == nil || a.err == nil {
+		return nil
+	}
+	return tool.AsError(a.err)
 }
 
 // maxAttempts is how many attempts are kept of all principals, maxProgram the maximum size of a program, in bytes.

@@ -121,8 +121,7 @@ func (p *PlaygroundPage) adopt(code, language, environment, workspace string) {
 // ended adds what came of a program.
 func (d playgroundPages) ended(r *request, p *PlaygroundPage, a *attempt) error {
 	run := p.Run
-	if a != nil && a.err != nil {
-		e := tool.AsError(a.err)
+	if e := a.problem(); e != nil {
 		run.Problem, run.Hint, r.status = e.Message, e.Hint, e.Kind.Status()
 		return nil
 	}
