@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -81,6 +82,7 @@ func guardedOffice(t *testing.T, wait time.Duration) (*gateway.Gateway, map[stri
 func TestApproval(t *testing.T) {
 	t.Run("patient", func(t *testing.T) {
 		g, sites := guardedOffice(t, 20*time.Second)
+		t.Run("without waiting", func(t *testing.T) { withoutWaiting(t, g) })
 		t.Run("programs ask", func(t *testing.T) { programsAsk(t, g, sites) })
 		t.Run("question", func(t *testing.T) { question(t, g) })
 		t.Run("slow", func(t *testing.T) { slow(t, g) })
@@ -264,6 +266,25 @@ except ToolError as e: print(e)`})
 }
 
 // direct: without a program a call waits, then says what to approve, and goes through once after that.
+// withoutWaiting makes a call for a person who does not wait, and again after the answer.
+func withoutWaiting(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(toolcall.WithoutWaiting(tool.WithPrincipal(t.Context(), "eager")), 15*time.Second) // less than the wait
+	defer cancel()
+	call := tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"a"}`)}
+	_, err := g.Call(ctx, call)
+	held, ok := errors.AsType[*approvals.PendingError](err)
+	if !ok {
+		t.Fatalf("the call ends with %v", err)
+	}
+	if _, err := g.Approver.Answer(tool.WithOperator(t.Context(), "cli"), held.Approval, approvals.Answer{Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Call(ctx, call); err != nil {
+		t.Error(err)
+	}
+}
+
 func direct(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
 	t.Helper()
 	before := sites["notes"].hits.Load()
