@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"sallyport/gateway/execution"
-	"sallyport/internal/tool"
 )
 
 // attempt is a program that was run on the playground: what the record of its execution does not have.
@@ -28,13 +27,8 @@ func (a *attempt) over() bool {
 	}
 }
 
-// problem returns why it was not run, nil if it was. It has ended, or is nil itself.
-func (a *attempt) problem() *tool.Error {
-	if a == nil || a.err == nil {
-		return nil
-	}
-	return tool.AsError(a.err)
-}
+// refused reports whether a program that has ended was not run. The attempt may be nil.
+func (a *attempt) refused() bool { return a != nil && a.err != nil }
 
 // maxAttempts is how many attempts are kept of all principals, maxProgram the maximum size of a program, in bytes.
 const maxAttempts, maxProgram = 64, 128 << 10

@@ -26,7 +26,7 @@ type page struct {
 	// form is the maximum size of its form, in bytes; 0 is maxForm.
 	form int64
 	// show returns what the template shows; do does what a form says, and returns where to go then. The show of a form shows what
-	// was typed again, with what came of it.
+	// was typed again, with the result.
 	template string
 	show     func(r *request) (any, error)
 	do       func(r *request) (next string, err error)

@@ -118,10 +118,11 @@ func (p *PlaygroundPage) adopt(code, language, environment, workspace string) {
 	}
 }
 
-// ended adds what came of a program.
+// ended adds the result of a program.
 func (d playgroundPages) ended(r *request, p *PlaygroundPage, a *attempt) error {
 	run := p.Run
-	if e := a.problem(); e != nil {
+	if a.refused() {
+		e := tool.AsError(a.err)
 		run.Problem, run.Hint, r.status = e.Message, e.Hint, e.Kind.Status()
 		return nil
 	}
@@ -178,7 +179,7 @@ func (d playgroundPages) run(r *request) (string, error) {
 		return "", &tool.Error{Kind: tool.Limit, Message: "the program has more than " + size(maxProgram), Hint: "put data into a file of the workspace"}
 	}
 	d.attempts.add(a)
-	ctx := tool.Detach(tool.WithClient(r.Context(), clientName)) // it goes on when the page is left
+	ctx := tool.Detach(tool.WithClient(r.Context(), clientName)) // it continues when the page is left
 	go func() {
 		defer close(a.done)
 		result, err := d.service.Execute(ctx, a.program)

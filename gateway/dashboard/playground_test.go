@@ -48,7 +48,7 @@ func (house) ListWorkspaces(context.Context) ([]workspaces.WorkspaceInfo, error)
 // playgroundPages are those of this file, with what must be on each for an operator.
 var playgroundPages = map[string][]string{
 	"/ui/playground":                  {`<textarea class="mono program"`, "<option>data</option>", `<option value="reports">`, "typescript"},
-	"/ui/playground?execution=e-live": {"there is no execution e-live"}, // of somebody else
+	"/ui/playground?execution=e-live": {"there is no execution e-live"}, // of another principal
 	"/ui/playground?execution=e-own":  {"print(7)", "kept output", "Save as a skill", "crm.find"},
 }
 
@@ -128,7 +128,7 @@ func wantPage(t *testing.T, page string, want ...string) {
 	checkHarmless(t, page)
 }
 
-// TestPlayground: a program is run for who is logged in; the form keeps it, and shows what a model would read.
+// TestPlayground: a program runs as the user; the form keeps it, and shows what a model would read.
 func TestPlayground(t *testing.T) {
 	l := newLab()
 	d := newDashboard(t, l, l.told)
@@ -173,7 +173,7 @@ func TestPlaygroundLive(t *testing.T) {
 	wantPage(t, part, "printed", "Save as a skill")
 }
 
-// TestPlaygroundForms: what is refused is said, and nobody but the user who is logged in runs anything.
+// TestPlaygroundForms: errors are shown next to the form, and only a user with the rights runs anything.
 func TestPlaygroundForms(t *testing.T) {
 	code := url.Values{"code": {"print(1)"}, "language": {"typescript"}, "environment": {"none"}, "workspace": {" w "}}
 	const ran = `dashboard of ada runs "print(1)" in typescript, environment "none", workspace "w", resume ""`

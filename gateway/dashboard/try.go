@@ -25,7 +25,7 @@ type Calls interface {
 // clientName is the client of calls and programs from the pages, on record.
 const clientName = "dashboard"
 
-// TryPage is the form that calls a tool, and what came of the call.
+// TryPage is the form that calls a tool, and the result of the call.
 type TryPage struct {
 	// Fields ask for the arguments. With Whole there is one field, for an object in JSON, with Text in it.
 	Fields []Field
@@ -65,7 +65,7 @@ func newTry(r *request, schema json.RawMessage) *TryPage {
 	return t
 }
 
-// simpleKeys are the keys of a schema whose arguments can be asked for one by one.
+// simpleKeys are the keys of a schema that fields can express.
 var simpleKeys = []string{"type", "properties", "required", "additionalProperties", "title", "description", "$schema", "$id", "$defs", "definitions"}
 
 // isSimple reports whether fields for the properties can express all arguments that a schema requires.
@@ -110,7 +110,7 @@ func tryFields(r *request, schema json.RawMessage, again bool) []Field {
 	return list
 }
 
-// tryQuestions returns questions whose answers may have several lines: a schema does not say whether a text does.
+// tryQuestions lets answers have several lines: a schema does not say whether a text does.
 func tryQuestions(questions []forms.Question) []forms.Question {
 	for i := range questions {
 		if questions[i].Type == "string" {
