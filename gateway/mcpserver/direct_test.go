@@ -273,7 +273,7 @@ func TestNothingIsLost(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2025-06-18", "2026-07-28"} {
 		c := d.dialogue(version)
 		list := c.ask("tools/list", `{}`)
-		if want := strings.Replace(oddTool, "odd.tool", "odd__odd_tool", 1); !strings.Contains(list, want) {
+		if want := strings.NewReplacer("odd.tool", "odd__odd_tool", `"optional"`, `"forbidden"`).Replace(oddTool); !strings.Contains(list, want) {
 			t.Errorf("%s: tools\n%s\n without\n%s", version, list, want)
 		}
 		const args = `{"z":9007199254740993,"a":{"<&>":1.0}}`

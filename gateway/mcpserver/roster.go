@@ -129,13 +129,27 @@ func (b *rosterBuilder) tool(t tool.Tool) {
 	if clash {
 		b.log.Warn("another upstream has a tool of this name", "tool", t.ID.String(), "shown", shown)
 	}
-	raw, err := edit(t.Raw, object{"name": encode(shown)})
+	raw, err := edit(t.Raw, withoutTask(t.Raw, object{"name": encode(shown)}))
 	if err != nil {
 		return // not an object: it was not sent by an upstream
 	}
 	b.roster.tools[shown], b.toolIDs[t.ID.String()] = t.ID, t.ID
 	b.byTool[t.ID] = entry{shown, raw, t.ID, strings.Contains(string(t.Input), "x-mcp-header")}
 	b.add("tools/list", b.byTool[t.ID])
+}
+
+// withoutTask adds to the changed members of a tool that it is called without a task: the gateway waits for those of upstreams.
+func withoutTask(definition json.RawMessage, changed object) object {
+	var declared struct {
+		Execution json.RawMessage `json:"execution"`
+	}
+	if !strings.Contains(string(definition), "taskSupport") || json.Unmarshal(definition, &declared) != nil {
+		return changed
+	}
+	if execution, err := edit(declared.Execution, object{"taskSupport": encode("forbidden")}); err == nil {
+		changed["execution"] = execution
+	}
+	return changed
 }
 
 func (b *rosterBuilder) prompt(id tool.ID, p tool.Prompt) {

@@ -65,6 +65,8 @@ type replayDoubt struct {
 // may mean the same. It is nil if the call cannot have been done or is safe to repeat.
 func (r *replayer) doubtOf(found *entry, kin []*entry, run *toolcall.Execution, made *toolcall.Attempt) *replayDoubt {
 	switch {
+	case found.task() != "": // its result is waited for
+		return nil
 	case found != nil && found.action == actionConfirm && !r.replay.safeToRepeat(found.Call):
 		return &replayDoubt{r, run, made, doubtText(found.Call, "it", r.resumes), []*entry{found}, true}
 	case found == nil && len(kin) > 0:

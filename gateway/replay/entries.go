@@ -34,6 +34,14 @@ type entry struct {
 	replaced  bool // a new call replaces it
 }
 
+// task returns the id of the task that a crash interrupted: its result answers the call. p may be nil.
+func (p *entry) task() string {
+	if p == nil || p.action != actionConfirm || p.State != journal.Begun {
+		return ""
+	}
+	return p.Task
+}
+
 func (p *entry) answer() (tool.Result, error) {
 	if p.Err != nil {
 		return tool.Result{}, p.Err

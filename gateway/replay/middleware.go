@@ -64,6 +64,7 @@ func (r *replayer) Call(ctx context.Context, c tool.Call, next toolcall.Handler)
 	if found != nil && found.action == actionAnswer {
 		return r.answer(ctx, c, run, made, found)
 	}
+	c.Task = found.task()
 	inDoubt := r.doubtOf(found, kin, run, made)
 	if inDoubt != nil {
 		made.Doubt = inDoubt
@@ -75,7 +76,12 @@ func (r *replayer) Call(ctx context.Context, c tool.Call, next toolcall.Handler)
 	if err := r.replay.rejectStaleTokens(ctx, run, c, r.resumes); err != nil {
 		return tool.Result{}, err
 	}
-	return next(ctx, c)
+	result, err := next(ctx, c)
+	if c.Task != "" && err != nil && tool.AsError(err).Kind == tool.Upstream && r.replay.safeToRepeat(found.Call) {
+		c.Task = "" // the upstream has lost it
+		return next(ctx, c)
+	}
+	return result, err
 }
 
 // answer returns the recorded result of a call.
@@ -127,6 +133,11 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 			}
 		}
 		made.Journaled = true
+		c.OnTask = func(id string) {
+			if err := run.Journal.Task(number, id); err != nil {
+				rr.logJournalError(ctx, run, err)
+			}
+		}
 		result, err := next(ctx, c)
 		ended := journal.Call{Tool: made.Tool, State: journal.Ended, Result: result}
 		if c.Tool.Method() == "tools/call" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/deferred"
 	"sallyport/gateway/upstream/paramheader"
 	"sallyport/internal/reclaim"
 	"sallyport/internal/sanitize"
@@ -27,10 +28,10 @@ const metaLogLevel = reservedMeta + "logLevel"
 // callOn runs one call on one link, within the time limit of a call.
 func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Result, error) {
 	if call.Peer != nil && l.meta == nil {
-		if err := s.serializer.enter(ctx); err != nil {
+		if err := s.serializer.Enter(ctx); err != nil {
 			return tool.Result{}, faults{s}.contextError(ctx)
 		}
-		defer s.serializer.leave()
+		defer s.serializer.Leave()
 	}
 	r, err := s.newRequest(ctx, l, call)
 	if err != nil {
@@ -82,6 +83,7 @@ type request struct {
 	// traceparent is its trace context, "" for none; untraced hides it from the upstream.
 	traceparent string
 	untraced    bool
+	task        bool // it may become a task
 	read        func(raw json.RawMessage) (tool.Result, error)
 }
 
@@ -93,7 +95,7 @@ func (s *Session) newRequest(ctx context.Context, l *link, call tool.Call) (*req
 	}
 	r := &request{call: call, method: call.Tool.Method(), args: args, read: parseResult}
 	for name, value := range call.Params {
-		if name != "_meta" {
+		if name != "_meta" && name != "task" { // the caller of a task is the gateway
 			r.set(name, value)
 		}
 	}
@@ -115,7 +117,12 @@ func (s *Session) newRequest(ctx context.Context, l *link, call tool.Call) (*req
 			return nil, err
 		}
 	}
-	r.wire = t.Wire
+	r.wire, r.task = t.Wire, l.tasks
+	if l.tasks && l.meta == nil {
+		if r.task = deferred.Required(t.Raw); r.task {
+			r.set("task", deferred.Request(s.settings.Timeout))
+		}
+	}
 	if s.settings.URL != "" && l.meta != nil {
 		r.headers = paramheader.Of(t.Input, args)
 	}
@@ -205,6 +212,9 @@ func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 		if l.passesMeta(name) && !(r.untraced && isTrace(name)) {
 			fields[name] = value
 		}
+	}
+	if l.tasks {
+		deferred.DeclareIn(fields)
 	}
 	if r.traceparent != "" {
 		fields[traceparentField] = json.RawMessage(strconv.Quote(r.traceparent))

@@ -1,16 +1,13 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"sallyport/internal/sanitize"
+	"sallyport/gateway/upstream/deferred"
 	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
 )
@@ -18,46 +15,10 @@ import (
 const (
 	// maxRounds is how often one call may require input.
 	maxRounds = 16
-	// maxQuestions is the number of input requests in one result.
-	maxQuestions = 16
-	// emptyRoundWait is the pause before a call is repeated whose result has no input
+	// emptyRoundWait is the pause before a call is repeated if its result has no input
 	// requests, as overloaded servers send; it doubles each time.
 	emptyRoundWait = 100 * time.Millisecond
 )
-
-var (
-	errUnknownType  = errors.New("unknown resultType")
-	errInvalidInput = errors.New("invalid inputRequests")
-)
-
-// inputRequired is a result that requests input (MCP 2026-07-28).
-type inputRequired struct {
-	Requests map[string]json.RawMessage `json:"inputRequests"`
-	State    json.RawMessage            `json:"requestState"`
-}
-
-// parseInputRequired returns the input that a result requires, nil if it is complete.
-func parseInputRequired(raw json.RawMessage) (*inputRequired, error) {
-	if bytes.Contains(raw, []byte(`"resultType":"complete"`)) && !bytes.Contains(raw, []byte("input_required")) {
-		return nil, nil // the common case
-	}
-	var asked struct {
-		Type json.RawMessage `json:"resultType"`
-	}
-	_ = json.Unmarshal(raw, &asked) // an invalid result is detected later
-	switch kind := text(asked.Type); kind {
-	case "", "complete":
-		return nil, nil
-	case "input_required":
-	default:
-		return nil, errUnknownType
-	}
-	var required inputRequired
-	if json.Unmarshal(raw, &required) != nil {
-		return nil, errInvalidInput
-	}
-	return &required, nil
-}
 
 // sendRounds sends the request, and repeats it with the responses of the call's peer
 // as long as the upstream requires input. It returns the last result.
@@ -69,9 +30,9 @@ func (s *Session) sendRounds(ctx context.Context, l *link, r *request) (json.Raw
 	for range maxRounds {
 		raw, err := l.send(ctx, r)
 		if err != nil || r.call.Rounds || l.meta == nil {
-			return raw, err
+			return raw, s.deferredError(r, err)
 		}
-		asked, err := parseInputRequired(raw)
+		asked, err := deferred.ParseInput(raw)
 		if err != nil {
 			return nil, faults{s}.badAnswerError(r.call.Tool.Name, err)
 		}
@@ -88,32 +49,14 @@ func (s *Session) sendRounds(ctx context.Context, l *link, r *request) (json.Raw
 			return nil, err
 		}
 	}
-	return nil, s.inputError(r, fmt.Sprintf("it still asks after %d rounds", maxRounds), nil)
+	return nil, s.inputError(r, &deferred.InputError{What: fmt.Sprintf("it still asks after %d rounds", maxRounds)})
 }
 
-// answerInput sends the input requests to the peer, one after the other, and adds the responses to the next request.
-func (s *Session) answerInput(ctx context.Context, r *request, asked *inputRequired) error {
-	if len(asked.Requests) > maxQuestions {
-		return s.inputError(r, fmt.Sprintf("it asks %d questions at once", len(asked.Requests)), nil)
-	}
-	answers := map[string]json.RawMessage{}
-	for _, key := range slices.Sorted(maps.Keys(asked.Requests)) {
-		question := members(asked.Requests[key])
-		method := text(question["method"])
-		if !isPeerRequest(method) {
-			return s.inputError(r, "it asks for "+sanitize.Line(fmt.Sprintf("%q", method), 80), nil)
-		}
-		if r.call.Peer == nil {
-			return s.inputError(r, "it asks for "+method, nil)
-		}
-		said, err := askPeer(ctx, r.call.Peer, method, question["params"])
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return s.inputError(r, "it asks for "+method, err)
-		}
-		answers[key] = said
+// answerInput sends the input requests to the peer, and adds the responses to the next request.
+func (s *Session) answerInput(ctx context.Context, r *request, asked *deferred.Input) error {
+	answers, err := deferred.Answer(ctx, r.call.Peer, asked.Requests)
+	if err != nil {
+		return s.deferredError(r, err)
 	}
 	delete(r.extraParams, "inputResponses")
 	delete(r.extraParams, "requestState")
@@ -128,13 +71,33 @@ func (s *Session) answerInput(ctx context.Context, r *request, asked *inputRequi
 	return err
 }
 
+// deferredError returns the error for the caller of a call that got no result because of its task or the input that it
+// requires. Any other error is returned unchanged.
+func (s *Session) deferredError(r *request, err error) error {
+	if asked, ok := errors.AsType[*deferred.InputError](err); ok {
+		return s.inputError(r, asked)
+	}
+	task, ok := errors.AsType[*deferred.TaskError](err)
+	if !ok || (faults{s}).scopeError(err) != nil {
+		return err
+	}
+	e := &tool.Error{Kind: task.Kind, Message: fmt.Sprintf("%s: %s", tool.ID{Upstream: s.settings.ID, Name: r.call.Tool.Name}, task.What), Err: err}
+	if task.Text != "" {
+		e.Message += ": " + s.redactor.text(task.Text, maxShownAnswer)
+	}
+	if e.Kind == tool.Upstream {
+		e.Hint = "the call may have taken effect"
+	}
+	return e
+}
+
 // inputError is the error of a call to an upstream that requires input and gets none.
-func (s *Session) inputError(r *request, what string, err error) *tool.Error {
-	e := &tool.Error{Kind: tool.Failed, Err: err, Message: fmt.Sprintf("%s: the upstream requires input (%s)",
-		tool.ID{Upstream: s.settings.ID, Name: r.call.Tool.Name}, what)}
+func (s *Session) inputError(r *request, asked *deferred.InputError) *tool.Error {
+	e := &tool.Error{Kind: tool.Failed, Err: asked.Err, Message: fmt.Sprintf("%s: the upstream requires input (%s)",
+		tool.ID{Upstream: s.settings.ID, Name: r.call.Tool.Name}, asked.What)}
 	switch {
-	case err != nil:
-		e.Message += ": " + s.redactor.describe(err)
+	case asked.Err != nil:
+		e.Message += ": " + s.redactor.describe(asked.Err)
 	case r.call.Peer == nil:
 		e.Hint = "a program cannot answer; pass arguments that require no input"
 	}

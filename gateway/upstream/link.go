@@ -13,7 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream/commandtools"
+	"sallyport/gateway/upstream/deferred"
 	"sallyport/gateway/upstream/process"
+	"sallyport/gateway/upstream/serial"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -53,7 +55,7 @@ type dialer struct {
 	log           *slog.Logger
 	redactor      redactor
 	onChange      func(parts)
-	serializer    *serializer
+	serializer    *serial.Gate
 	subscriptions *subscriptions
 	// dialCarrier starts the transport of a link; tests replace it by one in memory.
 	dialCarrier func(ctx context.Context) (*carrier, error)
@@ -270,6 +272,7 @@ type link struct {
 	meta, peerMeta json.RawMessage
 	peerRequests   bool
 	subscriptions  *subscriptions
+	tasks          bool // calls may become tasks
 }
 
 func (l *link) setHandshake(init *mcp.InitializeResult, self *mcp.Implementation) {
@@ -283,21 +286,25 @@ func (l *link) setHandshake(init *mcp.InitializeResult, self *mcp.Implementation
 		Instructions: truncate(init.Instructions, maxInstructions), Capabilities: member(raw, "capabilities"),
 	}
 	l.capabilities = members(l.server.Capabilities)
+	l.tasks = deferred.Supported(l.capabilities, l.protocol >= modern)
 	l.wire.closeCancels.Store(l.protocol >= modern && l.settings.URL != "")
 	if l.protocol >= modern {
-		l.meta = l.metaWith(self, "{}")
+		l.meta = l.metaWith(self, json.RawMessage("{}"))
 		if l.peerMeta = l.meta; l.peerRequests {
-			l.peerMeta = l.metaWith(self, peerCapabilities)
+			l.peerMeta = l.metaWith(self, json.RawMessage(peerCapabilities))
 		}
 	}
 }
 
 // metaWith returns the _meta that the protocol requires in every request.
-func (l *link) metaWith(self *mcp.Implementation, capabilities string) json.RawMessage {
+func (l *link) metaWith(self *mcp.Implementation, capabilities json.RawMessage) json.RawMessage {
+	if l.tasks {
+		capabilities = deferred.Declare(capabilities)
+	}
 	meta, _ := json.Marshal(map[string]any{ // cannot fail
 		mcp.MetaKeyProtocolVersion:    l.protocol,
 		mcp.MetaKeyClientInfo:         self,
-		mcp.MetaKeyClientCapabilities: json.RawMessage(capabilities),
+		mcp.MetaKeyClientCapabilities: capabilities,
 	})
 	return meta
 }
@@ -321,17 +328,30 @@ func (l *link) send(ctx context.Context, r *request) (json.RawMessage, error) {
 	}
 	id, answer := l.wire.expect()
 	token := int64(0)
+	var e *exchange
 	if r.call.Peer != nil {
-		e, end := progress{l.wire}.exchange(ctx, id, r.call)
+		var end func()
+		e, end = progress{l.wire}.exchange(ctx, id, r.call, r.task)
 		defer end()
 		ctx, token = context.WithValue(ctx, exchangeKey{}, &httpCall{l.wire, e, numericID(id)}), id
 	}
 	params, err := r.params(l, token)
-	if err != nil {
+	if err != nil || r.call.Task != "" {
 		l.wire.forget(numericID(id))
+		if err == nil { // it is a task already
+			return l.waitTask(ctx, r, e, &deferred.Task{ID: r.call.Task})
+		}
 		return nil, err
 	}
-	return l.wire.await(ctx, answer, &jsonrpc.Request{ID: numericID(id), Method: r.method, Params: params})
+	raw, err := l.wire.await(ctx, answer, &jsonrpc.Request{ID: numericID(id), Method: r.method, Params: params})
+	if err != nil || !r.task {
+		return raw, err
+	}
+	t, err := deferred.ParseTask(raw, l.meta != nil)
+	if t == nil || err != nil {
+		return raw, err
+	}
+	return l.waitTask(ctx, r, e, t)
 }
 
 // page requests one page of a list; the first if cursor is nil.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"sallyport/gateway/upstream/deferred"
 	"sallyport/internal/tool"
 )
 
@@ -20,78 +20,15 @@ var (
 	errTooManyRequests = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "too many requests during one call"}
 )
 
-// isPeerRequest reports whether a method of an upstream's request is for the peer of a call.
-func isPeerRequest(method string) bool {
-	switch method {
-	case "elicitation/create", "sampling/createMessage", "roots/list":
-		return true
-	}
-	return false
-}
-
-// askPeer sends a request to the peer and checks that the result is a JSON object.
-func askPeer(ctx context.Context, peer tool.Peer, method string, params json.RawMessage) (json.RawMessage, error) {
-	said, err := peer.Ask(ctx, method, params)
-	if err == nil && (!isObject(said) || !json.Valid(said)) {
-		err = errors.New("the answer must be a JSON object")
-	}
-	return said, err
-}
-
-// serializer admits calls that have a peer. They are concurrent until the upstream sends a
-// request over a connection that does not tell for which call; from then on they run
-// one at a time, so that the request is unambiguous. It is safe for concurrent use.
-type serializer struct {
-	mu     sync.Mutex
-	serial bool
-	active int
-	freed  chan struct{} // closed when a call leaves; nil unless another waits
-}
-
-func (l *serializer) enter(ctx context.Context) error {
-	for {
-		l.mu.Lock()
-		if !l.serial || l.active == 0 {
-			l.active++
-			l.mu.Unlock()
-			return nil
-		}
-		if l.freed == nil {
-			l.freed = make(chan struct{})
-		}
-		freed := l.freed
-		l.mu.Unlock()
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (l *serializer) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.active--
-	if l.freed != nil {
-		close(l.freed)
-		l.freed = nil
-	}
-}
-
-// serialize makes calls run one at a time from now on.
-func (l *serializer) serialize() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.serial = true
-}
-
 // forwardRequest forwards a request of the upstream to the peer of its call: owner, if
-// the connection tells, or else the only call in flight.
+// the connection tells, the call of the task that it names, or else the only call in flight.
 func (w *wire) forwardRequest(req *jsonrpc.Request, owner *exchange) {
 	var err error
+	if id := deferred.RelatedTask(req.Params); owner == nil && id != "" {
+		owner = w.exchangeOf(id)
+	}
 	if owner == nil {
-		w.serializer.serialize()
+		w.serializer.Serialize()
 		owner, err = w.onlyExchange()
 	}
 	if err == nil {
@@ -100,6 +37,16 @@ func (w *wire) forwardRequest(req *jsonrpc.Request, owner *exchange) {
 	if err != nil {
 		w.background(func(ctx context.Context) { w.reply(ctx, req.ID, nil, err) })
 	}
+}
+
+// exchangeOf returns the exchange of the call that became a task, nil for none.
+func (w *wire) exchangeOf(task string) *exchange {
+	for _, e := range (progress{w}).inFlight() {
+		if e.taskID.Load() == task {
+			return e
+		}
+	}
+	return nil
 }
 
 func (w *wire) onlyExchange() (*exchange, error) {
@@ -134,7 +81,7 @@ func (e *exchange) ask(w *wire, req *jsonrpc.Request) error {
 		defer e.requests.Done()
 		defer stop()
 		defer context.AfterFunc(life, stop)()
-		said, err := askPeer(ctx, e.peer, req.Method, req.Params)
+		said, err := deferred.AskPeer(ctx, e.peer, req.Method, req.Params)
 		w.reply(life, req.ID, said, peerError(err))
 		e.forget(req.ID)
 	})

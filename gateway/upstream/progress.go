@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/time/rate"
@@ -27,10 +28,14 @@ type exchange struct {
 	// begin returns the context of a request that the upstream sends during the call.
 	begin    func() (context.Context, context.CancelFunc)
 	requests sync.WaitGroup
+	task     bool         // the call may become a task, and last longer than its request
+	taskID   atomic.Value // the task's id
 
 	mu           sync.Mutex
 	closed       bool // the call is about to return: the peer must not be used
 	requestCount int
+	reported     bool // the upstream reports progress
+	steps        int  // the messages about the status of its task
 	cancels      map[jsonrpc.ID]context.CancelFunc
 }
 
@@ -39,10 +44,10 @@ type progress struct{ *wire }
 
 // exchange registers the request with that ID as one with a peer. closeIt unregisters
 // it and waits until the peer is no longer used.
-func (w progress) exchange(ctx context.Context, id int64, call tool.Call) (e *exchange, closeIt func()) {
+func (w progress) exchange(ctx context.Context, id int64, call tool.Call, task bool) (e *exchange, closeIt func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	e = &exchange{
-		peer: call.Peer, token: progressToken(call.Params["_meta"]),
+		peer: call.Peer, task: task, token: progressToken(call.Params["_meta"]),
 		budget:  rate.NewLimiter(noticeRate, noticeBurst),
 		begin:   func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
 		cancels: map[jsonrpc.ID]context.CancelFunc{},
@@ -148,6 +153,14 @@ func (w progress) forwardProgress(params json.RawMessage) {
 	if e == nil {
 		return
 	}
+	e.mu.Lock()
+	e.reported = true
+	e.mu.Unlock()
+	e.progress(fields)
+}
+
+// progress forwards progress with the caller's own token.
+func (e *exchange) progress(fields map[string]json.RawMessage) {
 	delete(fields, "progressToken")
 	if e.token != nil {
 		fields["progressToken"] = e.token

@@ -14,9 +14,9 @@
 //   - call.go and headers.go encode a call, retry.go decides whether it may be sent
 //     twice, errors.go builds the errors for the caller, redactor.go hides secrets;
 //   - list.go and offer.go read the offer, result.go the results;
-//   - progress.go, intercept.go, peerrequests.go, inputrequired.go and listen.go handle
-//     an upstream's notifications and requests, and forward them to the call that
-//     they belong to.
+//   - progress.go, intercept.go, peerrequests.go, inputrequired.go, task.go and listen.go
+//     handle an upstream's notifications, requests and tasks, and forward them to the call
+//     that they belong to.
 package upstream
 
 import (
@@ -36,6 +36,7 @@ import (
 	"sallyport/gateway/upstream/budget"
 	"sallyport/gateway/upstream/commandtools"
 	"sallyport/gateway/upstream/process"
+	"sallyport/gateway/upstream/serial"
 	"sallyport/internal/config"
 	"sallyport/internal/redact"
 	"sallyport/internal/tool"
@@ -174,7 +175,7 @@ type Session struct {
 	log           *slog.Logger
 	redactor      redactor
 	dialer        *dialer
-	serializer    serializer
+	serializer    serial.Gate
 	subscriptions *subscriptions
 
 	wake         chan struct{} // requests an attempt; capacity 1

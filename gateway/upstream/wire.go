@@ -15,6 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
+
+	"sallyport/gateway/upstream/deferred"
+	"sallyport/gateway/upstream/serial"
 )
 
 var (
@@ -63,7 +66,7 @@ type wire struct {
 
 	// peerRequests reports whether calls may have a peer that handles requests; lane is for such calls.
 	peerRequests bool
-	serializer   *serializer
+	serializer   *serial.Gate
 	// notice is called with notifications that belong to no call, within the budget.
 	notice func(method string, params json.RawMessage)
 	budget *rate.Limiter
@@ -164,7 +167,7 @@ func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
 			w.fail(errFlood)
 			return
 		}
-		if w.peerRequests && isPeerRequest(msg.Method) {
+		if w.peerRequests && deferred.IsPeerRequest(msg.Method) {
 			w.forwardRequest(msg, owner)
 			return
 		}
@@ -218,7 +221,7 @@ func (w *wire) deliver(resp *jsonrpc.Response) bool {
 	answer, ok := w.pending[id]
 	if ok {
 		delete(w.pending, id)
-		if n, ok := id.Raw().(int64); ok {
+		if n, ok := id.Raw().(int64); ok && !w.exchanges[n].lasts() {
 			delete(w.exchanges, n) // later messages do not belong to the call
 		}
 		answer <- resp // does not block: capacity 1, one sender

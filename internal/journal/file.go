@@ -101,6 +101,8 @@ func (p *parser) take(f frame) error {
 		return p.begin(f)
 	case isEnd:
 		return p.end(f)
+	case isTask:
+		return p.task(f)
 	case isRequest:
 		return p.request(f)
 	case isDecided:
@@ -158,6 +160,18 @@ func (p *parser) end(f frame) error {
 	c := &p.Calls[l.Number-1]
 	c.State, p.endFrames[l.Number-1] = Ended, p.frames
 	return c.setOutcome(l, f.rest)
+}
+
+func (p *parser) task(f frame) error {
+	var l callRecord
+	if err := decode(f.head, &l); err != nil {
+		return err
+	}
+	if l.Number < 1 || l.Number > len(p.Calls) || p.Calls[l.Number-1].State != Begun {
+		return errUnexpected
+	}
+	p.Calls[l.Number-1].Task = l.Task
+	return nil
 }
 
 func (p *parser) request(f frame) error {

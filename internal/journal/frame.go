@@ -25,6 +25,7 @@ const (
 	isCarried    = 'C' // a call carried over from the previous journal
 	isRequest    = 'A' // the program requested a carried call
 	isDecided    = 'D' // a person has decided about a carried call
+	isTask       = 'T' // a call became a task of its upstream
 	isProgramEnd = 'O' // the program has ended
 	isResumed    = 'S' // another execution resumes it
 	isSettled    = 'K' // its record is stored elsewhere
@@ -46,6 +47,7 @@ type callRecord struct {
 	Lost       bool          `json:"lost,omitempty"`
 	Decision   Decision      `json:"decision,omitempty"`
 	Origin     string        `json:"origin,omitempty"`
+	Task       string        `json:"task,omitempty"`
 	Replaces   []int         `json:"replaces,omitempty"` // the carried calls in whose place it is made
 	Error      *errorRecord  `json:"error,omitempty"`
 	Result     *resultRecord `json:"result,omitempty"`
@@ -158,7 +160,7 @@ func nextFrame(data []byte) (f frame, n int) {
 
 // callOf decodes a call.
 func callOf(l callRecord, rest []byte) (Call, error) {
-	c := Call{Number: l.Number, Definition: l.Definition, Arguments: l.Arguments, State: l.State, Lost: l.Lost, Last: l.Last, Optional: l.Optional, Decision: l.Decision, Origin: l.Origin}
+	c := Call{Number: l.Number, Definition: l.Definition, Arguments: l.Arguments, State: l.State, Lost: l.Lost, Last: l.Last, Optional: l.Optional, Decision: l.Decision, Origin: l.Origin, Task: l.Task}
 	if l.Input < 0 || l.Input > len(rest) {
 		return Call{}, fmt.Errorf("%w: arguments have the wrong size", ErrDamaged)
 	}
@@ -190,7 +192,7 @@ func (c *Call) setOutcome(l callRecord, rest []byte) error {
 
 // recordOf encodes a call, and returns the bodies that follow it.
 func recordOf(c Call) (l callRecord, bodies [][]byte) {
-	l = callRecord{Number: c.Number, Tool: c.Tool.String(), Definition: c.Definition, Arguments: c.Arguments, State: c.State, Last: c.Last, Lost: c.Lost, Optional: c.Optional, Decision: c.Decision, Origin: c.Origin}
+	l = callRecord{Number: c.Number, Tool: c.Tool.String(), Definition: c.Definition, Arguments: c.Arguments, State: c.State, Last: c.Last, Lost: c.Lost, Optional: c.Optional, Decision: c.Decision, Origin: c.Origin, Task: c.Task}
 	if c.State == Ended || c.State == Refused {
 		l.Error, l.Result, bodies = outcomeOf(c)
 	}

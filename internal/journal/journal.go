@@ -79,6 +79,8 @@ type Call struct {
 	Result tool.Result
 	Err    *tool.Error
 	Lost   bool
+	// Task is the id of the task that it became at its upstream, "" for none.
+	Task string
 	// Origin identifies the original call and execution of a carried over call.
 	Origin string
 	// Decision is a person's decision, "" for none. A call with a decision is Ended.

@@ -217,6 +217,15 @@ func (w *Writer) End(number int, result tool.Result, failed *tool.Error) error {
 	return w.do(func() error { return w.put(isEnd, Call{Number: number, State: Ended, Result: result, Err: failed}) })
 }
 
+// Task records the id of the task that a call that had begun became at its upstream.
+func (w *Writer) Task(number int, id string) error {
+	head, err := json.Marshal(callRecord{Number: number, Task: id})
+	if err != nil {
+		return err
+	}
+	return w.do(func() error { return w.write(isTask, head) })
+}
+
 // Request records that the program requested a carried over call, by its index among those, from 1.
 func (w *Writer) Request(carried int) error {
 	head, err := json.Marshal(callRecord{Number: carried})

@@ -55,6 +55,10 @@ type Call struct {
 	// BeforeSend is called before each attempt to send the call, with the upstream's current definition of the tool; an
 	// error stops the call. It may be nil, and is not called for other methods.
 	BeforeSend func(now Tool) error `json:"-"`
+	// OnTask is called with the id of the task that the call becomes at the upstream, before its result is waited for. It may be nil.
+	OnTask func(id string) `json:"-"`
+	// Task is the id of the task that an equal call became: its result is waited for, and nothing is called. "" for none.
+	Task string `json:"-"`
 }
 
 // ErrCannotAsk means that a [Peer] cannot handle requests, now or later.
