@@ -229,6 +229,9 @@ func TestPlaygroundHidden(t *testing.T) {
 			t.Errorf("a user does not see the playground at %s", path)
 		}
 	}
+	if page := ask(t, house{}, "reader", "/", nil).Body.String(); strings.Contains(page, "/ui/playground") {
+		t.Error("a reader sees the playground in the navigation")
+	}
 	if got := ask(t, house{}, "reader", "/ui/playground", nil); got.Code != 403 {
 		t.Errorf("a reader sees the playground: %d", got.Code)
 	}
