@@ -13,6 +13,8 @@ import (
 	"hash/crc32"
 	"math"
 	"strings"
+
+	"sallyport/internal/packed"
 )
 
 // Dim is the number of dimensions.
@@ -60,7 +62,7 @@ const (
 )
 
 // New returns the built-in model. It takes some milliseconds, so callers should keep the result.
-func New() (*Model, error) { return Load(table) }
+func New() (*Model, error) { return Load(packed.Read(table)) }
 
 // Load parses a table. The model keeps a reference to data. It returns ErrData for an invalid table.
 func Load(data []byte) (*Model, error) {

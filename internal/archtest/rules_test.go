@@ -249,6 +249,8 @@ var libraryOwners = []libraryOwner{
 		"only the sandbox writes an OCI bundle"},
 	{"github.com/google/go-containerregistry", []string{"sandbox/image/..."}, nil,
 		"one package pulls and verifies images; other packages use directories"},
+	{"github.com/klauspost/compress", []string{"internal/packed"}, nil,
+		"embedded files are decompressed in one place"},
 	{"github.com/chromedp", []string{"internal/testutil/browser"}, nil,
 		"only tests use a real browser, and one package drives it"},
 	{"os/exec", []string{"internal/desktop", "sandbox", "sandbox/runsc", "sandbox/egress", "sandbox/remote", "gateway/isolation", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "internal/testutil/natscluster", "sandbox/image/imagetest"}, []string{"..."},
@@ -272,9 +274,10 @@ var dependencies = map[string]string{
 	"github.com/google/go-cmp":                     "readable differences in tests",
 	"github.com/google/go-containerregistry":       "OCI images: pulled, verified, flattened",
 	"github.com/gorilla/websocket":                 "the bridge between sandbox and gateway",
+	"github.com/klauspost/compress":                "decompression of embedded files; libraries contain it already",
 	"github.com/minio/highwayhash":                 "the checksum of each record in the storage engine, which depends on it already",
 	"github.com/modelcontextprotocol/go-sdk":       "the protocol, as client and as server",
-	"github.com/nats-io/jwt/v2":                    "accounts and users of the NATS servers of the tests",
+	"github.com/nats-io/jwt/v2":                    "accounts and users of NATS servers, for workers and tests",
 	"github.com/nats-io/nkeys":                     "the keys of these accounts and users",
 	"github.com/nats-io/nats-server/v2":            "records and logs, embedded: durable, fenced, and the same on a cluster",
 	"github.com/nats-io/nats.go":                   "the client of the embedded NATS server",
@@ -312,7 +315,7 @@ var dependencies = map[string]string{
 	"gopkg.in/yaml.v3":                                                  "YAML with positions: upstreams.yaml, workflows, other clients' settings",
 }
 
-const maxDependencies = 50
+const maxDependencies = 51
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {

@@ -3,20 +3,21 @@ package packed
 
 import (
 	"bytes"
-	"compress/gzip"
-	"io"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Read returns the content of an embedded file. It panics if a compressed one is damaged, as it is part of the program.
 func Read(data []byte) []byte {
-	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) { // the magic number of gzip (RFC 1952, section 2.3.1)
+	if !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // the magic number of Zstandard (RFC 8878, section 3.1.1)
 		return data
 	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		panic(err)
 	}
-	plain, err := io.ReadAll(z)
+	defer z.Close()
+	plain, err := z.DecodeAll(data, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -1,21 +1,19 @@
 package packed
 
 import (
-	"bytes"
-	"compress/gzip"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 func TestRead(t *testing.T) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	if _, err := z.Write([]byte(`{"a": 1}`)); err != nil {
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, data := range [][]byte{packed.Bytes(), []byte(`{"a": 1}`)} {
+	defer z.Close()
+	packed := z.EncodeAll([]byte(`{"a": 1}`), nil)
+	for _, data := range [][]byte{packed, []byte(`{"a": 1}`)} {
 		if got := Read(data); string(got) != `{"a": 1}` {
 			t.Errorf("%q is read as %q", data, got)
 		}
@@ -25,5 +23,5 @@ func TestRead(t *testing.T) {
 			t.Error("a damaged file is read")
 		}
 	}()
-	Read(packed.Bytes()[:packed.Len()-6])
+	Read(packed[:len(packed)-6])
 }

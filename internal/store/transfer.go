@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrNotEmpty: there are records where none must be.
+// ErrNotEmpty means that there are records where none must be.
 var ErrNotEmpty = errors.New("there are records already")
 
 // CopyTo copies all records to a store that has none, and returns their number; progress, if it is not nil, is called with it after each

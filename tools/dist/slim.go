@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // A patch changes files of a library for a release, so that the linker can drop what the program never uses.
@@ -133,25 +133,19 @@ func (p filePatch) apply(text string) (string, error) {
 func packedFiles() []string {
 	return []string{
 		"gateway/httpapi/openapi.json", "internal/config/upstreams.schema.json", "internal/pii/secretrules.json",
-		"index/phrases/actions.txt", "index/phrases/languages.txt", "index/phrases/things.txt",
+		"index/phrases/actions.txt", "index/phrases/languages.txt", "index/phrases/things.txt", "index/wordvec/vectors.bin",
 	}
 }
 
 // compressFiles writes the compressed files to the work folder, and adds them to what replaces files.
 func compressFiles(root, work string, replaced map[string]string) error {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = z.Close() }()
 	for _, name := range packedFiles() {
 		data, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			return err
-		}
-		var packed bytes.Buffer
-		z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-		if err != nil {
-			return err
-		}
-		if _, err = z.Write(data); err == nil {
-			err = z.Close()
-		}
 		if err != nil {
 			return err
 		}
@@ -159,7 +153,7 @@ func compressFiles(root, work string, replaced map[string]string) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(to, packed.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(to, z.EncodeAll(data, nil), 0o644); err != nil {
 			return err
 		}
 		replaced[filepath.Join(root, name)] = to
