@@ -24,7 +24,7 @@ type workersSite struct {
 	*flowsSite
 
 	servers, keys string
-	processes map[string]*exec.Cmd
+	processes     map[string]*exec.Cmd
 }
 
 // TestWorkers has a gateway and two workers. One is killed in the middle of a program, and the other drains in the middle of one.
