@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/backoff"
 	"sallyport/internal/tool"
 )
 
@@ -149,9 +150,9 @@ func TestBackoffLimitsAttempts(t *testing.T) {
 				if n := len(tries); n < 45 || n > 70 { // every 24 to 30 min, after the first few
 					t.Errorf("%d attempts in 24 h", n)
 				}
-				quick := map[string]int{"dead": parkAfter, "login": 1}[name]
+				quick := map[string]int{"dead": backoff.ParkAfter, "login": 1}[name]
 				for i := quick; i < len(tries); i++ {
-					if gap := tries[i] - tries[i-1]; gap < min(parkMin<<(i-quick), parkMax) || gap > 30*time.Minute+2*time.Second {
+					if gap := tries[i] - tries[i-1]; gap < min(backoff.ParkMin<<(i-quick), backoff.ParkMax) || gap > 30*time.Minute+2*time.Second {
 						t.Errorf("attempt %d comes %v after the last", i+1, gap)
 					}
 				}
@@ -169,12 +170,12 @@ func TestParkedSaysWhy(t *testing.T) {
 			tries++
 			return nil, errors.New("no database")
 		}
-		for range parkAfter {
+		for range backoff.ParkAfter {
 			time.Sleep(time.Until(s.State().RetryAt))
 			_ = s.Connect(t.Context())
 		}
 		state := s.State()
-		if wait := time.Until(state.RetryAt); state.Status != Parked || state.Login || wait < parkMin || tries != parkAfter {
+		if wait := time.Until(state.RetryAt); state.Status != Parked || state.Login || wait < backoff.ParkMin || tries != backoff.ParkAfter {
 			t.Errorf("after %d tries, for %v: %+v", tries, wait, state)
 		}
 		want := "cannot connect to upstream m: no database (parked after 5 failures: check the upstream; next attempt in 2 min)"
@@ -198,14 +199,14 @@ func TestCrashLoopIsParked(t *testing.T) {
 		s := New(Settings{ID: "m"}, nil)
 		defer s.Close()
 		m := newMemory(s)
-		for range parkAfter {
+		for range backoff.ParkAfter {
 			time.Sleep(time.Until(s.State().RetryAt))
 			if err := m.call(t.Context(), s, "drop", ""); err == nil {
 				t.Error("drop answers")
 			}
 			synctest.Wait()
 		}
-		if got := s.State(); got.Status != Parked || m.begun.Load() != parkAfter {
+		if got := s.State(); got.Status != Parked || m.begun.Load() != backoff.ParkAfter {
 			t.Errorf("after %d connections: %+v", m.begun.Load(), got)
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/time/rate"
@@ -206,20 +205,6 @@ func TestIdentifiersStayUnique(t *testing.T) {
 	}
 	if len(seen) < 2 {
 		t.Errorf("tools are %v", seen)
-	}
-}
-
-func TestBackoff(t *testing.T) {
-	var b backoff
-	for i := range 40 {
-		b.fail(false)
-		least := backoffMin << min(i, 16)
-		if i+1 >= parkAfter {
-			least = min(parkMin<<min(i+1-parkAfter, 16), parkMax)
-		}
-		if wait := time.Until(b.until); wait < least-backoffMin/2 || wait > least*5/4 {
-			t.Errorf("pause %d is %v, want %v and a quarter at most", i+1, wait, least)
-		}
 	}
 }
 

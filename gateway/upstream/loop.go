@@ -2,8 +2,12 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway/upstream/backoff"
 	"sallyport/internal/tool"
 )
 
@@ -59,7 +63,7 @@ func (s *Session) joinAttempt() (*link, *attempt, error) {
 	if s.attempt != nil {
 		return nil, s.attempt, nil
 	}
-	if wait := time.Until(s.backoff.until); wait > 0 {
+	if wait := time.Until(s.backoff.Until); wait > 0 {
 		return nil, nil, s.backoffError(wait)
 	}
 	s.attempt = &attempt{done: make(chan struct{})}
@@ -78,11 +82,11 @@ func (s *Session) dropDeadLink() {
 	s.link = nil
 	err := l.wire.reason()
 	if l.proven() {
-		s.backoff = backoff{}
+		s.backoff = backoff.Backoff{}
 	}
 	// An upstream that worked is retried at once; one that dies before its first
 	// successful call, or that requires a login, is not, unless its secret may have been replaced.
-	if reason := (faults{s}).lostError(err).Error(); l.proven() && (!needsLogin(err) || s.settings.Managed) || s.backoff.forgive(err) {
+	if reason := (faults{s}).lostError(err).Error(); l.proven() && (!needsLogin(err) || s.settings.Managed) || s.backoff.Forgive(errors.Is(err, mcp.ErrSessionMissing)) {
 		s.setStatus(Failed, reason)
 	} else {
 		s.recordFailure(reason, err)

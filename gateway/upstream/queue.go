@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/gateway/upstream/backoff"
 	"sallyport/internal/tool"
 )
 
@@ -65,7 +66,7 @@ func (s queue) stopIfIdle() <-chan time.Time {
 	}
 	// Later callers find no link, and request a new one from the loop.
 	s.link = nil
-	s.backoff = backoff{}
+	s.backoff = backoff.Backoff{}
 	s.setStatus(Idle, "")
 	s.mu.Unlock()
 	s.log.Info("stop idle upstream", "after", s.settings.Idle)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/gateway/upstream/backoff"
 	"sallyport/internal/tool"
 )
 
@@ -40,7 +41,7 @@ func TestRetryableBeforeTheCall(t *testing.T) {
 		s := New(Settings{ID: "m", Concurrency: 1}, nil)
 		defer s.Close()
 		s.dialer.dialCarrier = func(context.Context) (*carrier, error) { return nil, errors.New("no route") }
-		for n := range 2 * parkAfter {
+		for n := range 2 * backoff.ParkAfter {
 			if err := s.Connect(t.Context()); err == nil || !tool.AsError(err).Retryable {
 				t.Errorf("attempt %d: %v", n, err)
 			}

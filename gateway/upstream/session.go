@@ -33,6 +33,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"golang.org/x/sync/semaphore"
 
+	"sallyport/gateway/upstream/backoff"
 	"sallyport/gateway/upstream/budget"
 	"sallyport/gateway/upstream/commandtools"
 	"sallyport/gateway/upstream/process"
@@ -193,7 +194,7 @@ type Session struct {
 	link    *link    // nil unless connected
 	attempt *attempt // nil unless one is requested or in progress
 	catalog catalog
-	backoff backoff
+	backoff backoff.Backoff
 	cancel  context.CancelFunc // ends the loop; nil before the first attempt
 	stopped chan struct{}      // closed when the loop has ended
 }
@@ -287,9 +288,9 @@ func (s *Session) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.state
-	state.Login = state.Status == Parked && s.backoff.login && !hasKey(s.settings)
+	state.Login = state.Status == Parked && s.backoff.Login && !hasKey(s.settings)
 	state.Tools = len(s.catalog.offer.Tools)
-	if state.RetryAt = s.backoff.until; !time.Now().Before(state.RetryAt) {
+	if state.RetryAt = s.backoff.Until; !time.Now().Before(state.RetryAt) {
 		state.RetryAt = time.Time{}
 	}
 	if p := s.dialer.process.Load(); p != nil {

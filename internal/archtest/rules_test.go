@@ -75,6 +75,8 @@ var importRules = append(commandRules(), []importRule{
 		"headers of arguments depend on a schema and arguments only"},
 	{"gateway/upstream/deferred", []string{"internal/..."}, nil,
 		"waiting for a result is independent of the connection: a session sends the requests"},
+	{"gateway/upstream/backoff", nil, nil,
+		"it computes delays"},
 	{"gateway/upstream/serial", nil, nil,
 		"the order of calls is independent of what they are"},
 	{"gateway/upstream/inprocess", nil, nil,
@@ -83,7 +85,7 @@ var importRules = append(commandRules(), []importRule{
 		"the tools of an API are made from its document and served in this process"},
 	{"gateway/upstream/commandtools", []string{"gateway/upstream/inprocess", "gateway/upstream/process", "internal/..."}, nil,
 		"the tools of programs are served in this process; the gateway starts their sandboxes"},
-	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/process", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
+	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
 		"the peers under gateway are independent: an upstream session needs no sandbox and no index"},
 	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // the server that tests log in to
 		"getting a token is independent of sessions: a session uses an Authorizer"},

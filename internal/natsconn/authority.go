@@ -61,7 +61,8 @@ func OpenAuthority(dir string) (a *Authority, made bool, err error) {
 	return &Authority{dir, account}, false, nil
 }
 
-// createAuthority makes an operator, whose key is not kept, an account with JetStream and one for the servers themselves.
+// createAuthority makes an operator, an account with JetStream and one for the servers themselves. It does not keep the
+// operator's key.
 func createAuthority(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

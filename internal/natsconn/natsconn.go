@@ -36,7 +36,7 @@ func Of(set config.Store, name string) Server {
 // Timeout is the timeout of one attempt to connect.
 const Timeout = 5 * time.Second
 
-// Options returns the options of a connection that is restored whenever it is lost, and that refuses to send meanwhile. The error
+// Options returns the options of a connection that is restored whenever it is lost, and that refuses to send until then. The error
 // is of a file that cannot be read.
 func (s Server) Options() ([]nats.Option, error) {
 	opts := []nats.Option{

@@ -15,7 +15,7 @@ import (
 var ErrNotEmpty = errors.New("there are records already")
 
 // CopyTo copies all records to a store that has none, and returns their number; progress, if it is not nil, is called with it after each
-// one. A place that is written to meanwhile is copied as of some time after the call, logs before buckets. Keys, values and order stay the
+// one. A place that changes during the copy is copied as of some time after the call, logs before buckets. Keys, values and order stay the
 // same; revisions and times are new. What processes write about themselves is not copied: heartbeats, claims, the version. The error is
 // [ErrNotEmpty] if the other store has records. After another error it has none, or the error says why they are still there.
 func (s *Store) CopyTo(ctx context.Context, to *Store, progress func(records int)) (records int, err error) {

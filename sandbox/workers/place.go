@@ -33,7 +33,7 @@ func (p *Pool) take(ctx context.Context, session string, tried []string) (*membe
 	}
 }
 
-// joinPoll is how often a new pool looks for the first worker, beside at each beat.
+// joinPoll is how often a new pool looks for the first worker, in addition to each beat.
 const joinPoll = 100 * time.Millisecond
 
 // choose returns the worker of the session, else the one with the largest part of its seats free.

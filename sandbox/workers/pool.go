@@ -80,7 +80,7 @@ const (
 	retryAfter = 5 * time.Second
 	// maxTries bounds the workers that are tried for one program.
 	maxTries = 3
-	// maxSessions bounds the sessions whose worker is known.
+	// maxSessions bounds the sessions with a known worker.
 	maxSessions = 10_000
 )
 

@@ -47,7 +47,7 @@ const (
 type times struct {
 	// beat is how often each side says that it is alive; bytes that are not acknowledged for that long are sent again.
 	beat time.Duration
-	// silence is how long the other side may be silent. It is absence if the servers know of nobody who listens.
+	// silence is how long the other side may be silent. It is absence if the servers know of no subscriber.
 	silence, absence time.Duration
 	// linger is how long a closed stream tries to send the rest.
 	linger time.Duration
@@ -81,7 +81,7 @@ type stream struct {
 	out     outgoing
 	in      incoming
 	heard   time.Time // when the last message came
-	absent  bool      // the servers know of nobody who listens
+	absent  bool      // the servers know of no subscriber
 	closed  time.Time // by this side
 	err     error
 	message []byte // a buffer
@@ -314,7 +314,7 @@ func (s *stream) receive(m *nats.Msg) {
 	}
 }
 
-// noResponders is the status that a server sends if nobody listens.
+// noResponders is the status that a server sends if there is no subscriber.
 const noResponders = "503"
 
 // isKnown reports whether the other side has said something. It is called with mu held.

@@ -129,7 +129,7 @@ func (w *worker) beatUntilDrained(ctx context.Context) {
 	}
 }
 
-// drainGrace is how long a worker at least refuses programs of gateways that have not heard that it drains.
+// drainGrace is how long a worker at least refuses programs of gateways that do not know yet that it drains.
 const drainGrace = 2 * time.Second
 
 // drain takes no more programs.
