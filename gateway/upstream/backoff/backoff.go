@@ -11,9 +11,10 @@ const (
 	maxDelay = 30 * time.Second
 	// ParkAfter is how many consecutive failures, without a working connection between them, park an upstream.
 	ParkAfter = 5
-	// ParkMin and ParkMax bound the delays of a parked upstream, without the jitter.
+	// ParkMin is the first delay of a parked upstream.
 	ParkMin = time.Minute
-	ParkMax = 24 * time.Minute // 30 with jitter
+	// ParkMax is the longest one, without the jitter.
+	ParkMax = 24 * time.Minute
 )
 
 // Backoff delays attempts: none before the first, then 200 ms doubling, then, parked, one minute doubling to 24, with a
