@@ -22,6 +22,53 @@ func listen(t *testing.T, s *store.Schedules) (due chan store.Firing, stop func(
 	}
 }
 
+// firings are the keys that become due.
+type firings struct {
+	t        *testing.T
+	due      <-chan store.Firing
+	repeated bool // 5 was due
+}
+
+func (f *firings) receive() store.Firing {
+	f.t.Helper()
+	got := <-f.due
+	if got.Time.After(time.Now()) || time.Since(got.Time) > time.Minute && string(got.Value) > "2" {
+		f.t.Errorf("%+v is due", got)
+	}
+	return got
+}
+
+// next returns the next key besides 5, which is due at any time on a slow machine, and again.
+func (f *firings) next() store.Firing {
+	f.t.Helper()
+	for {
+		got := f.receive()
+		if string(got.Value) != "5" {
+			return got
+		}
+		f.repeated = true
+	}
+}
+
+// wantAll wants 1 to 5.
+func (f *firings) wantAll() {
+	f.t.Helper()
+	for _, value := range []string{"1", "2"} {
+		if got := f.next(); string(got.Value) != value {
+			f.t.Errorf("%+v is due, want %s", got, value)
+		}
+	}
+	if values := string(f.next().Value) + string(f.next().Value); values != "34" && values != "43" { // a slow machine sets 3 after 4 was due
+		f.t.Errorf("%s are due, want 3 and 4", values)
+	}
+	if f.repeated {
+		return
+	}
+	if got := f.receive(); string(got.Value) != "5" {
+		f.t.Errorf("%+v is due, want 5", got)
+	}
+}
+
 // schedules: due keys are delivered, once and in order, including those that became due without a listener.
 func schedules(t *testing.T, s *store.Store) {
 	t.Helper()
@@ -47,39 +94,11 @@ func schedules(t *testing.T, s *store.Store) {
 	want(t, at.Listen(ctx, func(store.Firing) error { return enough }), enough) // seen, and not seen to
 	due, stop := listen(t, at)
 	check(at.At(ctx, store.Key{"odd", "a.b *>"}, now, []byte("3")))
-	repeated := false
-	receive := func() store.Firing {
-		f := <-due
-		if f.Time.After(time.Now()) || time.Since(f.Time) > time.Minute && string(f.Value) > "2" {
-			t.Errorf("%+v is due", f)
-		}
-		return f
-	}
-	next := func() store.Firing {
-		for {
-			f := receive()
-			if string(f.Value) != "5" { // on a slow machine it is due at any time, and again
-				return f
-			}
-			repeated = true
-		}
-	}
-	for _, value := range []string{"1", "2"} {
-		if f := next(); string(f.Value) != value {
-			t.Errorf("%+v is due, want %s", f, value)
-		}
-	}
-	if values := string(next().Value) + string(next().Value); values != "34" && values != "43" { // a slow machine sets 3 after 4 was due
-		t.Errorf("%s are due, want 3 and 4", values)
-	}
-	if !repeated {
-		if f := receive(); string(f.Value) != "5" {
-			t.Errorf("%+v is due, want 5", f)
-		}
-	}
+	f := &firings{t: t, due: due}
+	f.wantAll()
 	check(at.At(ctx, store.Key{"far"}, now, []byte("6")))
-	if f := next(); string(f.Value) != "6" || !slices.Equal(f.Key, store.Key{"far"}) {
-		t.Errorf("%+v is due", f)
+	if got := f.next(); string(got.Value) != "6" || !slices.Equal(got.Key, store.Key{"far"}) {
+		t.Errorf("%+v is due", got)
 	}
 	stop()
 	check(at.At(ctx, store.Key{"last"}, now, nil))
