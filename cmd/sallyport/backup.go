@@ -124,9 +124,9 @@ func (a *app) copyRecords(ctx context.Context, from, to string) (err error) {
 // connectServers connects to the servers that have the records, nil if the data directory has them.
 func (a *app) connectServers() (*store.Store, error) {
 	cfg, err := a.Load()
-	if err != nil { // a backup needs no valid settings
+	if err != nil { // neither backup nor restore needs valid settings
 		if !errors.Is(err, fs.ErrNotExist) {
-			a.Say("the settings cannot be read: if their store.url is set, the records are not in the backup")
+			a.Say("the settings cannot be read: store.url is not used")
 		}
 		return nil, nil
 	}
@@ -211,7 +211,7 @@ func (a *app) restore(ctx context.Context, file string) (err error) {
 	if servers != nil {
 		defer func() { err = errors.Join(err, servers.Close()) }()
 		if err := servers.Vacant(ctx); err != nil {
-			return noRoom(err)
+			return notEmptyError(err)
 		}
 	}
 	summary, err := a.restoreFrom(ctx, from, dir)
@@ -228,8 +228,8 @@ func (a *app) restore(ctx context.Context, file string) (err error) {
 	return nil
 }
 
-// noRoom explains why records cannot be restored to servers.
-func noRoom(err error) error {
+// notEmptyError explains why records cannot be restored to servers.
+func notEmptyError(err error) error {
 	if !errors.Is(err, store.ErrNotEmpty) {
 		return err
 	}
@@ -250,7 +250,7 @@ func (a *app) moveRecords(ctx context.Context, dir string, servers *store.Store)
 		return err
 	})
 	if err != nil {
-		return errors.Join(noRoom(err), emptyFolder(dir))
+		return errors.Join(notEmptyError(err), emptyFolder(dir))
 	}
 	return os.RemoveAll(from)
 }

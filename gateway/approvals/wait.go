@@ -149,7 +149,7 @@ type waiter struct {
 func (w *waiter) wait(ctx context.Context, a Approval) (toolcall.Verdict, error) {
 	defer w.approver.Book.StopWaiting(w.id)
 	defer tool.Pause(ctx)()
-	if w.peer == nil && (w.running == nil && toolcall.ScopeOf(ctx).Hurried || w.running != nil && w.running.Unattended) {
+	if w.peer == nil && (w.running == nil && toolcall.ScopeOf(ctx).NoWait || w.running != nil && w.running.Unattended) {
 		return w.suspend(ctx)
 	}
 	leave, ok := w.approver.pause(w.request.Principal)

@@ -128,7 +128,7 @@ func (d playgroundPages) ended(r *request, p *PlaygroundPage, a *attempt) error 
 	}
 	record, err := d.service.Record(r.Context(), run.ID)
 	if err == nil && record.Principal != tool.Principal(r.Context()) { // its code is not brought to others, who would run it with their own rights
-		err = &tool.Error{Kind: tool.NotFound, Message: "it was run by somebody else", Hint: "its page among the executions shows it"}
+		err = &tool.Error{Kind: tool.NotFound, Message: "another principal ran it", Hint: "see it under Executions"}
 	}
 	if err != nil {
 		return err

@@ -159,7 +159,7 @@ func TestPlaygroundLive(t *testing.T) {
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
 	at := strings.TrimSuffix(w.Header().Get("Location"), "#run")
-	if page := send(t, d, "ada", at, nil).Body.String(); !strings.Contains(page, "about to begin") && !strings.Contains(page, "so far") {
+	if page := send(t, d, "ada", at, nil).Body.String(); !strings.Contains(page, "Starting.") && !strings.Contains(page, "so far") {
 		t.Error(page)
 	}
 	close(l.open)

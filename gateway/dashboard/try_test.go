@@ -23,7 +23,7 @@ var orderTool = tool.Tool{ID: tool.ID{Upstream: "crm", Name: "order"}, Wire: "or
 func (h house) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	*h.told = append(*h.told, tool.Client(ctx)+" calls "+c.Tool.String()+" "+string(c.Args))
 	switch args := string(c.Args); {
-	case strings.Contains(args, "boss") && toolcall.ScopeOf(ctx).Hurried:
+	case strings.Contains(args, "boss") && toolcall.ScopeOf(ctx).NoWait:
 		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "it waits", Err: &approvals.PendingError{Approval: "a-1"}}
 	case strings.Contains(args, "nobody"):
 		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: evil, Hint: evil}

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -143,7 +144,7 @@ func withoutTask(definition json.RawMessage, changed object) object {
 	var declared struct {
 		Execution json.RawMessage `json:"execution"`
 	}
-	if !strings.Contains(string(definition), "taskSupport") || json.Unmarshal(definition, &declared) != nil {
+	if !bytes.Contains(definition, []byte("taskSupport")) || json.Unmarshal(definition, &declared) != nil {
 		return changed
 	}
 	if execution, err := edit(declared.Execution, object{"taskSupport": encode("forbidden")}); err == nil {

@@ -20,8 +20,8 @@ type Scope struct {
 	Attempt *Attempt
 	// Run is the id of the workflow run that makes the call, see [WithRun]; "" for none, and for calls of its programs.
 	Run string
-	// Hurried says that a call that needs approval does not wait for it, see [WithoutWaiting].
-	Hurried bool
+	// NoWait makes a call that needs approval fail at once instead of waiting, see [WithoutWaiting].
+	NoWait bool
 	// Approval is the id of the approval that a client is being asked for; "" for none.
 	Approval string
 	// Candidate is the skill under test that makes the call; nil for none.
@@ -126,7 +126,7 @@ func WithRun(ctx context.Context, run string) context.Context {
 // a *approvals.PendingError, the approval stays pending, and a retry of the same call finds the answer.
 func WithoutWaiting(ctx context.Context) context.Context {
 	s := ScopeOf(ctx)
-	s.Hurried = true
+	s.NoWait = true
 	return s.In(ctx)
 }
 

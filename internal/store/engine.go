@@ -125,6 +125,18 @@ func (e *engine) exists(ctx context.Context, name string) (bool, error) {
 	return exists, err
 }
 
+// list returns the streams that exist, by the names of their places.
+func (e *engine) list(ctx context.Context) (map[string]*jetstream.StreamInfo, error) {
+	found := map[string]*jetstream.StreamInfo{}
+	list := e.js.ListStreams(ctx, jetstream.WithStreamListSubject(e.scope.subject(">")))
+	for info := range list.Info() {
+		if place, ours := strings.CutPrefix(info.Config.Name, e.scope.streamName("")); ours {
+			found[place] = info
+		}
+	}
+	return found, list.Err()
+}
+
 // stream creates a stream, or sets the limits of an existing one.
 func (e *engine) stream(ctx context.Context, name string, perSubject int, limits Limits) (*jet, error) {
 	if perSubject == 0 {

@@ -21,19 +21,13 @@ import (
 
 // Remote are NATS servers with JetStream that keep the records of several processes.
 type Remote struct {
-	// URL are the addresses of the servers, nats:// or tls://, separated by commas.
-	URL string
-	// Creds is a file with credentials (a JWT and a seed); "" is none.
-	Creds string
-	// CA is a file with the certificates of authorities to trust; "" means those of the system. Cert and Key are files with
-	// a client certificate.
-	CA, Cert, Key string
+	// Server are the servers. Its Name is also what other processes see.
+	natsconn.Server
+
 	// Replicas is the number of copies of each record: 1, 3 or 5; 0 means 1.
 	Replicas int
 	// Prefix begins the names of all streams, and is the first word of their subjects; "" means "sallyport".
 	Prefix string
-	// Name is what other processes and the servers show for this process.
-	Name string
 	// Logger receives what happens with the connection; nil discards it.
 	Logger *slog.Logger
 	// OnWrite is as in [Options].
@@ -97,8 +91,7 @@ type remote struct {
 // connect connects, or begins to do so in the background if the servers do not answer.
 func (m *remote) connect() (*nats.Conn, error) {
 	log := m.set.Logger
-	server := natsconn.Server{URL: m.set.URL, Creds: m.set.Creds, CA: m.set.CA, Cert: m.set.Cert, Key: m.set.Key, Name: m.set.Name}
-	conn, unanswered, err := server.Connect(
+	conn, unanswered, err := m.set.Connect(
 		nats.CustomInboxPrefix("_INBOX."+m.set.Prefix),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { m.note(err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -299,17 +292,15 @@ func olderThan(version, other string) bool {
 // setReplicas gives each existing stream the wanted number of replicas.
 func (m *remote) setReplicas(ctx context.Context) error {
 	return m.engine.scope.try(ctx, func(ctx context.Context) error {
-		list := m.engine.js.ListStreams(ctx, jetstream.WithStreamListSubject(m.set.Prefix+".>"))
-		var change []jetstream.StreamConfig
-		for info := range list.Info() {
-			if info.Config.Replicas != m.set.Replicas && strings.HasPrefix(info.Config.Name, m.set.Prefix+"_") {
-				change = append(change, info.Config)
-			}
-		}
-		if err := list.Err(); err != nil {
+		found, err := m.engine.list(ctx)
+		if err != nil {
 			return err
 		}
-		for _, set := range change {
+		for _, info := range found {
+			set := info.Config
+			if set.Replicas == m.set.Replicas {
+				continue
+			}
 			m.set.Logger.Info("changing replicas of records", "stream", set.Name, "from", set.Replicas, "to", m.set.Replicas)
 			set.Replicas = m.set.Replicas
 			if _, err := m.engine.js.UpdateStream(ctx, set); err != nil {

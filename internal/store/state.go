@@ -65,13 +65,11 @@ func (m *remote) state(ctx context.Context) (state State, err error) {
 			return err
 		}
 		state.Delay = time.Since(began)
-		list := m.engine.js.ListStreams(ctx, jetstream.WithStreamListSubject(m.set.Prefix+".>"))
-		for info := range list.Info() {
-			if name, ok := strings.CutPrefix(info.Config.Name, m.set.Prefix+"_"); ok {
-				state.Streams = append(state.Streams, streamState(name, info))
-			}
+		found, err := m.engine.list(ctx)
+		for name, info := range found {
+			state.Streams = append(state.Streams, streamState(name, info))
 		}
-		return list.Err()
+		return err
 	})
 	slices.SortFunc(state.Streams, func(a, b StreamState) int { return strings.Compare(a.Name, b.Name) })
 	return state, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,19 +72,19 @@ func (s *Store) sources(ctx context.Context) (all []source, err error) {
 	e := s.engine()
 	err = e.scope.try(ctx, func(ctx context.Context) error {
 		all = nil
-		list := e.js.ListStreams(ctx)
-		for info := range list.Info() {
-			name, ours := strings.CutPrefix(info.Config.Name, e.scope.streamName(""))
-			if !ours || !isMovable(name) {
-				continue
-			}
+		found, err := e.list(ctx)
+		if err != nil {
+			return err
+		}
+		maps.DeleteFunc(found, func(name string, _ *jetstream.StreamInfo) bool { return !isMovable(name) })
+		for name, info := range found {
 			opened, err := e.js.Stream(ctx, info.Config.Name)
 			if err != nil {
 				return err
 			}
 			all = append(all, newSource(name, info, &jet{e.js, opened, e.scope}))
 		}
-		return list.Err()
+		return nil
 	})
 	slices.SortFunc(all, func(a, b source) int {
 		return cmp.Or(slices.Index(kinds, kindOf(a.name))-slices.Index(kinds, kindOf(b.name)), strings.Compare(a.name, b.name))

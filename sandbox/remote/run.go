@@ -17,8 +17,8 @@ import (
 // errTimeout means that a worker did not end a program within its time limits.
 var errTimeout = errors.New("the program did not end in time")
 
-// errLie means that a worker made calls of a program, and then said that it could not start the program.
-var errLie = errors.New("the worker made calls of a program that it did not start")
+// errContradiction means that a worker made calls of a program, and then said that it could not start the program.
+var errContradiction = errors.New("the worker made calls of a program that it did not start")
 
 // frameLimit is the limit of a guest's frames, with room for the worker's own encoding.
 const frameLimit = 17 << 20
@@ -67,7 +67,7 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 		if seen.Calls == 0 {
 			return sandbox.Outcome{}, fmt.Errorf("run program on %s: %s", c.name, sanitize.Line(said.end.Error, maxNote))
 		}
-		err = errLie // as an error, it would be run again elsewhere
+		err = errContradiction // as an error, it would be run again elsewhere
 	}
 	if ctx.Err() == nil {
 		c.log.WarnContext(ctx, "a program was lost", "execution", job.ID, "worker", c.name, "error", err)

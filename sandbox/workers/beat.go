@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Beat is what a worker says about itself, every few seconds.
+// Beat is a heartbeat: what a worker reports about itself, every few seconds.
 type Beat struct {
 	Version string `json:"version"`
 	// Seats is how many programs it is meant to run at once, Busy how many it runs.

@@ -1,7 +1,7 @@
 // Package workers runs programs on machines that have joined a cluster. [Work] makes this machine a worker; [Pool] replaces
 // a [sandbox.Host] on a gateway, and runs each program on one of the workers.
 //
-// Both connect to NATS servers. Workers tell what they are in beats. A gateway asks a worker for a link, which is a stream of
+// Both connect to NATS servers. Workers report their state in heartbeats ("beats"). A gateway asks a worker for a link, which is a stream of
 // bytes over two subjects that only these two use, and speaks the protocol of package remote on it. docs/how-to/workers.md
 // describes the subjects.
 package workers

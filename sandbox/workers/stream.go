@@ -47,7 +47,7 @@ const (
 type times struct {
 	// beat is how often each side says that it is alive; bytes that are not acknowledged for that long are sent again.
 	beat time.Duration
-	// silence is how long the other side may be silent. It is absence if the servers know of no subscriber.
+	// silence is how long the other side may be silent, absence the same while the servers know of no subscriber.
 	silence, absence time.Duration
 	// linger is how long a closed stream tries to send the rest.
 	linger time.Duration

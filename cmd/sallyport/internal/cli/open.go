@@ -15,6 +15,7 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
+	"sallyport/internal/natsconn"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -118,10 +119,7 @@ func ConnectStore(cfg *config.Config, log *slog.Logger) (*store.Store, error) {
 	if set.Problem != "" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "the store cannot be used: " + set.Problem}
 	}
-	records, err := store.Connect(store.Remote{
-		URL: set.URL, Creds: set.Creds, CA: set.TLS.CA, Cert: set.TLS.Cert, Key: set.TLS.Key, Replicas: set.Replicas, Prefix: set.Prefix,
-		Name: "sallyport " + BuildVersion(), Logger: log,
-	})
+	records, err := store.Connect(store.Remote{Server: natsconn.Of(set, "sallyport "+BuildVersion()), Replicas: set.Replicas, Prefix: set.Prefix, Logger: log})
 	if errors.Is(err, store.ErrRefused) {
 		return nil, &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "see the section store of " + cfg.Path + "; docs/how-to/share-a-store.md has the servers' configuration", Err: err}
 	}

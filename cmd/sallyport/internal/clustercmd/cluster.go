@@ -29,7 +29,7 @@ func Command(shared *cli.App) *cobra.Command {
 	a := &app{shared}
 	return cli.Group(&cobra.Command{
 		Use:   "cluster COMMAND",
-		Short: "set up and see gateways and workers on several machines",
+		Short: "set up and show gateways and workers on several machines",
 		Long: `A cluster is one or more gateways with a store on NATS servers (store: in
 upstreams.yaml), and workers that run programs for them: docs/how-to/workers.md.`,
 	}, a.initCommand(), a.statusCommand())

@@ -63,7 +63,7 @@ func (b *standby) open(ctx context.Context, dir string) (*store.Store, error) {
 		case <-tick.C:
 		}
 		used := store.InUse(dir)
-		if !seen.free(used, time.Now()) {
+		if !seen.observe(used, time.Now()) {
 			continue
 		}
 		records, err := store.Open(dir, &store.Options{Logger: b.log, LockTimeout: standbyInterval})
@@ -83,8 +83,8 @@ type observer struct {
 	held   time.Time
 }
 
-// free takes what is known of the records now, nil if no process uses them, and reports whether no serve has had them for standbyGrace.
-func (o *observer) free(used *store.InUseError, now time.Time) bool {
+// observe takes which process uses the records now, nil for none, and reports whether no serve has had them for standbyGrace.
+func (o *observer) observe(used *store.InUseError, now time.Time) bool {
 	switch {
 	case used == nil:
 		o.held = time.Time{}

@@ -32,7 +32,7 @@ func TestObserver(t *testing.T) {
 				if pid := test.holder(second); pid != 0 {
 					used = &store.InUseError{PID: pid}
 				}
-				if o.free(used, start.Add(time.Duration(second)*time.Second)) && used == nil {
+				if o.observe(used, start.Add(time.Duration(second)*time.Second)) && used == nil {
 					got = second
 				}
 			}
