@@ -156,7 +156,7 @@ func (b *Budgets) take(ctx context.Context, principal string, of Resource) (*cha
 			return nil, full, b.refuse(ctx, principal, full, of)
 		}
 		taken := &charge{b, meters, of}
-		if !near || !b.shared || b.store(ctx, meters) {
+		if !near || !b.shared || b.store(ctx, meters, of) {
 			return taken, nil, nil
 		}
 		taken.undo()

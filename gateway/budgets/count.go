@@ -202,17 +202,25 @@ func (b *Budgets) writeCount(ctx context.Context, c *count) error {
 	return nil
 }
 
-// store writes the counts now. It returns false if another gateway has written one of them.
-func (b *Budgets) store(ctx context.Context, meters []meter) bool {
+// store writes the counts now. It returns false if another gateway has written one of them, or if one exceeds its limit: then
+// another goroutine has read what other gateways wrote after the charge was taken.
+func (b *Budgets) store(ctx context.Context, meters []meter, of Resource) bool {
 	for _, m := range meters {
 		m.io.Lock()
-		err := b.writeCount(ctx, m.count)
+		ok := !b.isExceeded(m, of) && !errors.Is(b.writeCount(ctx, m.count), store.ErrConflict)
 		m.io.Unlock()
-		if errors.Is(err, store.ErrConflict) {
+		if !ok {
 			return false
 		}
 	}
 	return true
+}
+
+func (b *Budgets) isExceeded(m meter, of Resource) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	limit := limitsOf(m.Budget)[of]
+	return limit > 0 && m.used()[of] > limit
 }
 
 // flush writes all counts that have changed, and forgets those of earlier days.
