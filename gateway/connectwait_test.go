@@ -45,9 +45,13 @@ func TestSilentUpstreamsAreRemembered(t *testing.T) {
 		}
 		return time.Since(begun)
 	}
-	if first, second := took(), took(); second > first/2 {
-		t.Errorf("searches took %v, and in the next process %v", first, second)
+	first, next := took(), time.Hour
+	for range 10 { // one process may be slow because the machine is busy: not each of ten
+		if next = min(next, took()); next <= first/2 {
+			return
+		}
 	}
+	t.Errorf("searches took %v, and in the next processes %v", first, next)
 }
 
 // TestConnectedUpstreamsAreWaitedFor: an upstream that has answered is searched, however long its tools take to be indexed, and

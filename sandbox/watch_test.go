@@ -42,8 +42,8 @@ func grow(t *testing.T, f *os.File, size int) {
 	must(t, err)
 }
 
-// watchMemory runs a watcher that has to be told to stop, unless it has told of too much memory.
-func watchMemory(t *testing.T, sentry func() int, limit int64) (exceeded func() bool, stop func()) {
+// watchMemory runs a watcher that has to be told to stop, unless it has told of too much memory; exceeded waits for that as long as it is given.
+func watchMemory(t *testing.T, sentry func() int, limit int64) (exceeded func(wait time.Duration) bool, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	told, done := atomic.Int64{}, make(chan struct{})
@@ -55,11 +55,11 @@ func watchMemory(t *testing.T, sentry func() int, limit int64) (exceeded func() 
 			}
 		})
 	}()
-	exceeded = func() bool {
+	exceeded = func(wait time.Duration) bool {
 		select {
 		case <-done:
 			return told.Load() == 1
-		case <-time.After(5 * memoryPoll):
+		case <-time.After(wait):
 			return false
 		}
 	}
@@ -71,17 +71,17 @@ func TestMemoryIsWatched(t *testing.T) {
 	pid, _ := likeSentry(t, f)
 	exceeded, stop := watchMemory(t, func() int { return pid }, 8<<20)
 	defer stop()
-	if exceeded() {
+	if exceeded(5 * memoryPoll) {
 		t.Error("4 MiB of 8 are too much")
 	}
 	must(t, f.Truncate(1<<40)) // a size without blocks uses nothing
-	if exceeded() {
+	if exceeded(5 * memoryPoll) {
 		t.Error("a hole is too much")
 	}
 	_, err := f.Seek(0, 2)
 	must(t, err)
 	grow(t, f, 5<<20)
-	if !exceeded() {
+	if !exceeded(time.Minute) {
 		t.Error("9 MiB of 8 are not too much")
 	}
 }
@@ -90,7 +90,7 @@ func TestMemoryOfASentryThatComesAndGoes(t *testing.T) {
 	var pid atomic.Int64
 	exceeded, stop := watchMemory(t, func() int { return int(pid.Load()) }, 1<<20)
 	defer stop()
-	if exceeded() {
+	if exceeded(5 * memoryPoll) {
 		t.Error("no sentry uses too much")
 	}
 	start := func(files ...*os.File) (end func()) {
@@ -99,19 +99,19 @@ func TestMemoryOfASentryThatComesAndGoes(t *testing.T) {
 		return end
 	}
 	start() // no memory yet
-	if exceeded() {
+	if exceeded(5 * memoryPoll) {
 		t.Error("a sentry without memory uses too much")
 	}
 	end := start(memfd(t, 1<<10))
-	if exceeded() {
+	if exceeded(5 * memoryPoll) {
 		t.Error("1 KiB is too much")
 	}
 	end()
-	if exceeded() {
+	if exceeded(5 * memoryPoll) {
 		t.Error("a sentry that has gone uses too much")
 	}
 	start(memfd(t, 2<<20))
-	if !exceeded() {
+	if !exceeded(time.Minute) {
 		t.Error("2 MiB of 1 are not too much")
 	}
 }

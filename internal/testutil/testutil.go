@@ -82,10 +82,10 @@ func Processes(text string) []string {
 	return found
 }
 
-// NoProcesses waits up to 3 s for the [Processes] with that text to end, and fails the test if one is left.
+// NoProcesses waits up to a minute for the [Processes] with that text to end, and fails the test if one is left.
 func NoProcesses(tb testing.TB, text string) {
 	tb.Helper()
-	for end := time.Now().Add(3 * time.Second); len(Processes(text)) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); len(Processes(text)) > 0 && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if left := Processes(text); len(left) > 0 {
