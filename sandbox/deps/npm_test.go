@@ -75,7 +75,8 @@ func TestNPMTrouble(t *testing.T) {
 		member{"package/index.js", "module.exports = 'scripted'\n"})
 	registry.offer("from-git", map[string]any{"dependencies": map[string]string{"x": "git+https://127.0.0.1:1/x.git"}})
 	registry.offer("from-ssh", map[string]any{"dependencies": map[string]string{"x": "git+ssh://git@127.0.0.1:1/x.git"}})
-	registry.offer("aliased", map[string]any{"dependencies": map[string]string{"servers": "npm:scripted@1.0.0"}})
+	registry.offer("shadowing", map[string]any{"dependencies": map[string]string{"servers": "npm:scripted@1.0.0"}})
+	registry.offer("aliased", map[string]any{"dependencies": map[string]string{"other-name": "npm:scripted@1.0.0"}}, member{"package/index.js", "module.exports = require('other-name')\n"})
 	registry.offer("forged", map[string]any{"dist": "sha512-" + base64.StdEncoding.EncodeToString(make([]byte, 64))})
 	registry.offer("traversal", nil, member{"package/../../../../x", "1"})
 	registry.offer("elsewhere", map[string]any{"os": []string{"aix"}}, member{"package/index.js", ""})
@@ -83,18 +84,18 @@ func TestNPMTrouble(t *testing.T) {
 	install := func(names ...string) (deps.Layer, error) {
 		return installer.Install(t.Context(), deps.Request{Interpreter: sandbox.Node, Packages: names, Index: registry.URL})
 	}
-	for name, is := range map[string]error{"from-git": deps.ErrRefused, "from-ssh": deps.ErrRefused, "aliased": deps.ErrUnsafe, "forged": deps.ErrUnsafe, "traversal": deps.ErrUnsafe, "not-there": deps.ErrNotFound} {
+	for name, is := range map[string]error{"from-git": deps.ErrRefused, "from-ssh": deps.ErrRefused, "shadowing": deps.ErrRefused, "forged": deps.ErrUnsafe, "traversal": deps.ErrUnsafe, "not-there": deps.ErrNotFound} {
 		if _, err := install(name); !errors.Is(err, is) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	layer, err := install("scripted", "optional")
+	layer, err := install("aliased", "optional")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var env sandbox.Environment
 	layer.AddTo(&env)
-	if got := evaluateNode(t, host, env, "import a from 'scripted'; import b from 'optional'; console.log(a, b)"); got != "scripted optional" {
+	if got := evaluateNode(t, host, env, "import a from 'aliased'; import b from 'optional'; console.log(a, b)"); got != "scripted optional" {
 		t.Errorf("the program says %q", got)
 	}
 	registry.mu.Lock()

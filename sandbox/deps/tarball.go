@@ -30,7 +30,8 @@ type npmLock struct {
 	} `json:"packages"`
 }
 
-// npmFiles reads npm's lock: every package must come from the registry, under its own name, with a sha512.
+// npmFiles reads npm's lock: every package must come from the registry, with a sha512. One that another installs under an alias
+// has its own name in the lock.
 func npmFiles(raw json.RawMessage) ([]File, error) {
 	var lock npmLock
 	if err := json.Unmarshal(raw, &lock); err != nil {
@@ -47,8 +48,8 @@ func npmFiles(raw json.RawMessage) ([]File, error) {
 		if !npmPath.MatchString(at) || len(at) > 1000 {
 			return nil, fmt.Errorf("%w: invalid package path %.100q", ErrUnsafe, at)
 		}
-		name := npmName(at)
-		if p.Link || p.Name != "" && p.Name != name || strings.HasPrefix(p.Resolved, "git") || strings.HasPrefix(p.Resolved, "file:") {
+		name := cmp.Or(p.Name, npmName(at))
+		if p.Link || !isNPMName(name) || strings.HasPrefix(p.Resolved, "git") || strings.HasPrefix(p.Resolved, "file:") {
 			return nil, fmt.Errorf("%w: %.100q does not come from the registry", ErrUnsafe, at)
 		}
 		hash := npmHash(p.Integrity)
@@ -64,6 +65,11 @@ func npmFiles(raw json.RawMessage) ([]File, error) {
 // npmName returns the name of the package at a path of npm's lock.
 func npmName(at string) string {
 	return at[strings.LastIndex("/"+at, "/node_modules/")+len("node_modules/"):]
+}
+
+func isNPMName(name string) bool {
+	at := "node_modules/" + name
+	return npmPath.MatchString(at) && npmName(at) == name
 }
 
 // npmHash returns the sha512 of an integrity such as "sha512-... sha1-...", "" if there is none.
