@@ -40,6 +40,8 @@ type Needs struct {
 	Home string `json:"home"`
 	// Memory is isolate.limits.memory, if the default is too little.
 	Memory string `json:"memory"`
+	// Open: it reaches hosts or files that its user chooses.
+	Open bool `json:"open"`
 	// Note is one more sentence for users.
 	Note string `json:"note"`
 }
