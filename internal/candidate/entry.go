@@ -216,14 +216,19 @@ func (m *maker) process() {
 	if m.Bare {
 		return
 	}
-	isolate := settingsfile.EntryIsolation{Image: m.image, Mounts: m.mounts, Home: m.Needs.Home, Registry: cmp.Or(m.index, m.Index)}
-	for _, host := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(m.Needs.Hosts, m.Hosts)))) {
+	e.Isolate = m.isolation(m.mounts, m.Hosts, cmp.Or(m.index, m.Index))
+}
+
+// isolation returns the setting that allows the known needs, mounts and further hosts.
+func (c Candidate) isolation(mounts []settingsfile.EntryMount, hosts []string, index string) *settingsfile.EntryIsolation {
+	isolate := settingsfile.EntryIsolation{Image: c.image, Mounts: mounts, Home: c.Needs.Home, Registry: index}
+	for _, host := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Needs.Hosts, hosts)))) {
 		isolate.Hosts = append(isolate.Hosts, settingsfile.EntryHost{Name: host})
 	}
-	if m.Needs.Memory != "" {
-		isolate.Limits = map[string]string{"memory": m.Needs.Memory}
+	if c.Needs.Memory != "" {
+		isolate.Limits = map[string]string{"memory": c.Needs.Memory}
 	}
-	e.Isolate = &isolate
+	return &isolate
 }
 
 // argument returns the words of an argument, none for one without a value.

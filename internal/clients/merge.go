@@ -52,6 +52,9 @@ type MergeOptions struct {
 	// Others are servers that are not added. They show which variables clients read, and
 	// which upstreams use the same secret.
 	Others []Found
+	// Isolate returns the isolation of an upstream that is added; nil if it stays without one, then with the reason if that
+	// is worth a note. The nil function isolates none.
+	Isolate func(settingsfile.Entry) (isolation *settingsfile.EntryIsolation, reason string)
 }
 
 // Merge is [MergeWith] without options.
@@ -69,7 +72,7 @@ func MergeWith(f *settingsfile.File, found []Found, opts *MergeOptions) ([]Row, 
 	if err != nil {
 		return nil, err
 	}
-	m.naming.inKeyring = opts.Keyring
+	m.naming.inKeyring, m.isolate = opts.Keyring, opts.Isolate
 	all := slices.Concat(found, opts.Others)
 	for _, source := range all {
 		m.naming.reads(source.Servers)
@@ -97,7 +100,8 @@ type merger struct {
 	entries []settingsfile.Entry
 	known   upstreams
 	// claims are the values of variables without a value that servers have, by variable and upstream.
-	claims map[string]map[string]string
+	claims  map[string]map[string]string
+	isolate func(settingsfile.Entry) (*settingsfile.EntryIsolation, string)
 }
 
 func newMerger(f *settingsfile.File, envFile string) (*merger, error) {
@@ -111,7 +115,7 @@ func newMerger(f *settingsfile.File, envFile string) (*merger, error) {
 	}
 	known := upstreams{}
 	known.add(entries...)
-	return &merger{f, n, entries, known, map[string]map[string]string{}}, nil
+	return &merger{file: f, naming: n, entries: entries, known: known, claims: map[string]map[string]string{}}, nil
 }
 
 // upstream is an upstream, and the server that it is, with the names of its variables.
@@ -173,12 +177,40 @@ func (m *merger) row(client Client, s Server, there *upstream) Row {
 	}
 	made := s.named(m.naming.fresh(s))
 	row.Entry, row.Secrets, row.Notes = made.Entry, made.Secrets, slices.Concat(made.Notes, renamed(s, made))
+	m.setIsolation(&row)
 	if row.add(m.file, m.entries, client.Name); row.Outcome == Added {
 		m.naming.take(made)
 		m.entries = append(m.entries, row.Entry)
 		m.known.add(row.Entry)
 	}
 	return row
+}
+
+// setIsolation isolates an upstream whose needs are known.
+func (m *merger) setIsolation(row *Row) {
+	if m.isolate == nil || row.Entry.Command == "" {
+		return
+	}
+	isolation, reason := m.isolate(row.Entry)
+	switch {
+	case isolation != nil:
+		row.Entry.Isolate = isolation
+		row.Notes = append(slices.Clip(row.Notes), "isolated: reaches "+reachText(isolation))
+	case reason != "":
+		row.Notes = append(slices.Clip(row.Notes), "not isolated: "+reason)
+	}
+}
+
+// reachText says what an isolated process reaches.
+func reachText(isolation *settingsfile.EntryIsolation) string {
+	reached := isolation.HostNames()
+	for _, m := range isolation.Mounts {
+		reached = append(reached, m.Path)
+	}
+	if len(reached) == 0 {
+		return "no hosts and no files"
+	}
+	return strings.Join(reached, ", ")
 }
 
 // withhold removes the secrets whose variables have no value yet, and which upstreams

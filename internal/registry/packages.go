@@ -16,6 +16,12 @@ const (
 	PyPI = "https://pypi.org"
 )
 
+// Index returns the registry of packages of a kind that the environment names, "" for the usual one.
+func Index(getenv func(string) (string, bool), kind string) string {
+	index, _ := getenv(map[string]string{"npm": "npm_config_registry", "pypi": "UV_DEFAULT_INDEX"}[kind])
+	return strings.TrimRight(index, "/")
+}
+
 // PackageInfo describes one version of a package. Its texts are untrusted.
 type PackageInfo struct {
 	Name, Version, Description, Repository string

@@ -30,11 +30,12 @@ func Find(shared *cli.App, names []string) (found, others []clients.Found, probl
 // Import adds servers to the settings, stores their secrets, and prints what was done. others are the servers that are
 // not added.
 func Import(shared *cli.App, f *settingsfile.File, found, others []clients.Found, store cli.SecretStore) error {
-	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: store.EnvFile, Keyring: store.Keyring, Others: others})
+	a := &app{shared}
+	rows, err := clients.MergeWith(f, found, a.mergeOptions(store, others))
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
 	}
-	return (&app{shared}).finishImport(f, rows, store)
+	return a.finishImport(f, rows, store)
 }
 
 // Installed returns the clients that have settings of the user on this machine.

@@ -15,8 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/candidate"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/registry"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
@@ -25,7 +27,7 @@ import (
 // importFlags are the flags of import.
 type importFlags struct {
 	cli.SecretStore
-	dryRun, asJSON bool
+	dryRun, asJSON, bare bool
 }
 
 // ImportCommand returns the verb.
@@ -46,6 +48,9 @@ Values that look like secrets are replaced with variables in upstreams.yaml;
 stores them in the keyring of the system, as ${keyring:NAME}. Settings that cannot be
 imported are listed as notes.
 
+A package whose needs are known (sallyport add --list) is isolated: it reaches its hosts and
+the folders in its arguments only. The others run with your rights, as before.
+
 A server that already exists is not added again. If its name is used by another
 definition, the name of its client is appended.`,
 		Example: `  sallyport import --dry-run
@@ -63,6 +68,7 @@ definition, the name of its client is appended.`,
 	cmd.Flags().StringVar(&f.EnvFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and\nenv_file: FILE into upstreams.yaml")
 	cmd.Flags().BoolVar(&f.Keyring, "keyring", false, "store the secrets in the keyring of the system")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be added to upstreams.yaml, and write nothing")
+	cmd.Flags().BoolVar(&f.bare, "no-isolate", false, "isolate no server")
 	cli.JSONFlag(cmd, &f.asJSON)
 	return cmd
 }
@@ -121,11 +127,33 @@ func (a *app) importServers(args []string, flags importFlags) error {
 	}
 	r := clients.NewReader(p)
 	found, problem := a.readSources(r, sources)
-	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: flags.EnvFile, Keyring: flags.Keyring, Others: otherServers(r, sources, p)})
+	opts := a.mergeOptions(flags.SecretStore, otherServers(r, sources, p))
+	if flags.bare {
+		opts.Isolate = nil
+	}
+	rows, err := clients.MergeWith(f, found, opts)
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
 	}
 	return errors.Join(a.writeImport(f, rows, flags), problem)
+}
+
+func (a *app) mergeOptions(store cli.SecretStore, others []clients.Found) *clients.MergeOptions {
+	return &clients.MergeOptions{EnvFile: store.EnvFile, Keyring: store.Keyring, Others: others, Isolate: a.isolate}
+}
+
+// isolate returns how a server that is imported is isolated, see [candidate.Isolation], if that can be done on this machine.
+func (a *app) isolate(e settingsfile.Entry) (*settingsfile.EntryIsolation, string) {
+	if runtime.GOOS != "linux" {
+		return nil, ""
+	}
+	isolation, reason := candidate.Isolation(e, func(kind string) string { return registry.Index(a.Env, kind) })
+	if isolation != nil && len(isolation.Hosts) > 0 {
+		if _, err := os.Stat("/dev/net/tun"); err != nil {
+			return nil, "it needs a network, and /dev/net/tun is missing"
+		}
+	}
+	return isolation, reason
 }
 
 // writeImport writes the files and prints what was done; with --dry-run it prints what would be done.

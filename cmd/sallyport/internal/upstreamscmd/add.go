@@ -13,6 +13,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/candidate"
 	"sallyport/internal/config"
+	"sallyport/internal/registry"
 	"sallyport/internal/secret"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
@@ -167,7 +168,7 @@ func (d *addition) prepare(ctx context.Context) (err error) {
 	d.flags.SecretStore = d.store()
 	d.made, err = d.found.Entry(candidate.EntryOptions{
 		Name: name, Values: d.values, Bare: d.flags.bare, Hosts: d.flags.hosts, Description: d.flags.description, Reference: d.reference,
-		Index: d.packageIndex(d.found.Package()),
+		Index: registry.Index(d.Env, d.found.Package()),
 	})
 	return err
 }

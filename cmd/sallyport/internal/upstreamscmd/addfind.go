@@ -85,18 +85,12 @@ func (a *adder) findPackage(ctx context.Context, kind, text string) (candidate.C
 		version = ""
 	}
 	p := a.Progress("reading "+kind, 0)
-	info, err := registry.ReadPackage(ctx, registry.NewHTTP(), kind, a.packageIndex(kind), name, version)
+	info, err := registry.ReadPackage(ctx, registry.NewHTTP(), kind, registry.Index(a.Env, kind), name, version)
 	p.Stop()
 	if err != nil {
 		return candidate.Candidate{}, lookupError(err, "correct the name or the version; "+kind+":PACKAGE@VERSION names a version")
 	}
 	return candidate.OfPackage(kind, info)
-}
-
-// packageIndex returns the registry of packages that the environment names, "" for the usual one.
-func (a *adder) packageIndex(kind string) string {
-	index, _ := a.Env(map[string]string{"npm": "npm_config_registry", "pypi": "UV_DEFAULT_INDEX"}[kind])
-	return strings.TrimRight(index, "/")
 }
 
 // lookupError returns the error of a lookup, as a wrong command line if there is no such thing.
