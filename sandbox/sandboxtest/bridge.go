@@ -89,9 +89,10 @@ export default [echoed.big.map(String), echoed.text, typeof echoed.deep.id, a[1]
 		Value: `["{\"a\": 1}",true,{"name":"p"},"test.subscribe","invalid"]`,
 	},
 	{
+		// On a busy machine, a step is left out if the next one comes before it was sent. The last one of a call never is.
 		Name: "progress is heard where it was asked for",
 		Python: `from sallyport import call, progress, parallel
-import asyncio, sallyport
+import asyncio, re, sallyport
 heard = []
 listen = lambda p: heard.append([p.progress, p.total, p.message, p.tool])
 with progress(listen):
@@ -101,16 +102,20 @@ with progress(listen):
     async def main(): return await sallyport.async_call("test.far")
     asyncio.run(main())
 call("test.far")
-first, heard[:3], [h[0] for h in heard]`,
-		Value: `["done",[[1,3,"step \u001b 1","test.far"],[2,3,"step \u001b 2","test.far"],[3,3,"step \u001b 3","test.far"]],[1,2,3,1,2,3,1,2,3]]`,
+steps = "".join(str(h[0]) for h in heard)
+whole = all(h == [h[0], 3, f"step \x1b {h[0]}", "test.far"] for h in heard)
+first, whole, len(steps) > 3 and re.fullmatch("(1?2?3){3}", steps) is not None or steps`,
+		Value: `["done",true,true]`,
 	},
 	{
 		Name: "progress is heard where it was asked for in node",
 		Node: nodeImports + `const heard = [];
 const first = await progress((p) => heard.push(p), async () => { await call("test.echo"); return call("test.far"); });
 await call("test.far");
-export default [first, heard.map((p) => [p.progress, p.total, p.message, p.tool])]`,
-		Value: `["done",[[1,3,"step \u001b 1","test.far"],[2,3,"step \u001b 2","test.far"],[3,3,"step \u001b 3","test.far"]]]`,
+const steps = heard.map((p) => p.progress).join("");
+const whole = heard.every((p) => p.total === 3 && p.message === "step \x1b " + p.progress && p.tool === "test.far");
+export default [first, whole, steps.length > 1 && /^1?2?3$/.test(steps) || steps]`,
+		Value: `["done",true,true]`,
 	},
 	{
 		Name: "a listener that fails or calls hurts no call",
@@ -122,8 +127,8 @@ with progress(lambda p: 1 / 0):
 with progress(calls):
     with progress(None): call("test.far")
     second = call("test.far")
-first, second, heard`,
-		Value: `["done","done",[1,2,3]]`,
+first, second, len(heard) > 1 and heard in ([1, 2, 3], [1, 3], [2, 3]) or heard`,
+		Value: `["done","done",true]`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			if o.Stderr.Text != "progress of test.far: ZeroDivisionError: division by zero\n" {
 				t.Errorf("stderr: %q", o.Stderr.Text)
@@ -135,8 +140,8 @@ first, second, heard`,
 		Node: nodeImports + `const heard = [];
 const first = await progress(() => { throw new Error("no"); }, () => call("test.far"));
 const second = await progress(async (p) => { heard.push((await call("test.echo", { n: p.progress })).args.n); throw 1; }, () => call("test.far"));
-export default [first, second, heard]`,
-		Value: `["done","done",[1]]`,
+export default [first, second, heard.length]`,
+		Value: `["done","done",1]`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			if o.Stderr.Text != "progress of test.far: Error: no\nprogress of test.far: 1\n" {
 				t.Errorf("stderr: %q", o.Stderr.Text)
