@@ -22,6 +22,10 @@ const maxPayload = 8 << 20
 // startTime is the timeout for the engine's start: it reads its files.
 const startTime = 2 * time.Minute
 
+// answerTime is the timeout for an operation of the engine in this process whose caller sets none: the disk of a busy machine can stop
+// for many seconds.
+const answerTime = 30 * time.Second
+
 // engine is a connection to NATS: to a server within this process, or to the servers of a [Remote].
 type engine struct {
 	server *server.Server // nil for a remote one
@@ -91,7 +95,7 @@ func startEngine(dir string, opts Options) (*engine, error) {
 		return nil, fmt.Errorf("%w: the engine does not start with %s", ErrCorrupt, dir)
 	}
 	if e.conn, err = nats.Connect("", nats.InProcessServer(s), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond)); err == nil {
-		e.js, err = jetstream.New(e.conn)
+		e.js, err = jetstream.New(e.conn, jetstream.WithDefaultTimeout(answerTime))
 	}
 	if err != nil {
 		e.close()
