@@ -107,9 +107,13 @@ func movedRecords(t *testing.T, c *natscluster.Cluster, from *flowsSite, run str
 		if err != nil || strings.Contains(string(out), "records to the servers") != (s == other) {
 			t.Errorf("%s: restore: %v\n%s", name, err, out)
 		}
-		if out, err := s.command("workflow", "show", "--data", data, run).CombinedOutput(); err != nil || !strings.Contains(string(out), run+"  long  ok") {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
+		testutil.Eventually(t, name+": the run is shown", time.Minute, func() bool { // busy servers may not answer at once
+			out, err := s.command("workflow", "show", "--data", data, run).CombinedOutput()
+			if err != nil {
+				t.Logf("%s: %v\n%s", name, err, out)
+			}
+			return err == nil && strings.Contains(string(out), run+"  long  ok")
+		})
 	}
 }
 
