@@ -87,7 +87,7 @@ func TestPlaceOfWhoWaits(t *testing.T) {
 	for range 5 { // one more than may run at once
 		waiting.Go(func() {
 			job := sandboxtest.Job(sandbox.Python, "from sallyport import call\ncall('test.person')")
-			job.Limits.Timeout = 30 * time.Second
+			job.Limits.Timeout = 3 * time.Second
 			if outcome, err := host.Run(t.Context(), job, a); err != nil || outcome.Status != sandbox.OK {
 				t.Errorf("a program that waited: %+v, %v", outcome, err)
 			}

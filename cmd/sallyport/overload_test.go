@@ -114,8 +114,12 @@ func TestBesieged(t *testing.T) {
 		for _, header := range []string{"", "Accept: text/event-stream\r\n"} {
 			conn := b.run(t, header, "import time\nfrom servers.gate import enter\nprint('on its way')\nenter()\ntime.sleep(600)")
 			b.inside(t)
+			gone := time.Now()
 			_ = conn.Close()
 			await(t, "the sandbox is gone", func() bool { return len(b.sandboxes()) == 0 })
+			if took := time.Since(gone); took > 20*time.Second {
+				t.Errorf("it ran on for %s", took)
+			}
 			await(t, "it is on record as canceled", func() bool { return b.last(t) == "canceled" })
 		}
 	})

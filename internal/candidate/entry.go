@@ -196,7 +196,7 @@ func (m *maker) plain(parts []part) string {
 	for _, p := range parts {
 		b.WriteString(p.text)
 		if p.input != "" {
-			in, values := m.input(p.input)
+			in, values := m.input(p.input), m.Values[p.input]
 			if len(values) == 0 {
 				values = []string{in.Default}
 			}
@@ -234,7 +234,7 @@ func (c Candidate) isolation(mounts []settingsfile.EntryMount, hosts []string, i
 // argument returns the words of an argument, none for one without a value.
 func (m *maker) argument(a argument) (words []string) {
 	if a.bare {
-		if on, _ := m.input(a.parts[0].input); slices.Equal(m.given(on), []string{"true"}) {
+		if slices.Equal(m.given(m.input(a.parts[0].input)), []string{"true"}) {
 			words = []string{escapeReferences(a.flag)}
 		}
 		return words
@@ -256,7 +256,7 @@ func (m *maker) argument(a argument) (words []string) {
 // texts returns the values of an argument: several if its only part is an input with several values.
 func (m *maker) texts(parts []part) (all []string) {
 	if len(parts) == 1 && parts[0].input != "" {
-		in, _ := m.input(parts[0].input)
+		in := m.input(parts[0].input)
 		for _, value := range m.given(in) {
 			all = append(all, m.value(in, value))
 		}
@@ -292,7 +292,7 @@ func (m *maker) join(parts []part) (string, bool) {
 			b.WriteString(escapeReferences(p.text))
 			continue
 		}
-		in, _ := m.input(p.input)
+		in := m.input(p.input)
 		given := m.given(in)
 		switch {
 		case len(given) > 0:
@@ -306,9 +306,13 @@ func (m *maker) join(parts []part) (string, bool) {
 	return b.String(), true
 }
 
-func (m *maker) input(name string) (Input, []string) {
-	i := slices.IndexFunc(m.Inputs, func(in Input) bool { return in.Name == name })
-	return m.Inputs[i], m.Values[name]
+// input returns the input with a name, the zero value for none.
+func (c Candidate) input(name string) Input {
+	i := slices.IndexFunc(c.Inputs, func(in Input) bool { return in.Name == name })
+	if i < 0 {
+		return Input{}
+	}
+	return c.Inputs[i]
 }
 
 // given returns the values of an input, or its default. A default of a secret is the name of no secret.

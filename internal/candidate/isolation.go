@@ -17,22 +17,20 @@ import (
 	"sallyport/internal/settingsfile"
 )
 
-// Isolation returns how an entry is isolated that runs a well-known package of npm or PyPI. index returns the registry of packages that
-// replaces the usual one, "" for none. The isolation is nil for another process, with the reason for one of a package.
+// Isolation returns the isolation of an entry that runs a well-known package of npm or PyPI. It is nil for an entry that may need more
+// than is known of the package, and then reason says why; the reason is empty for an entry that runs no package. index returns
+// the registry that replaces the usual one of a kind of packages, "" for none.
 func Isolation(e settingsfile.Entry, index func(kind string) string) (isolation *settingsfile.EntryIsolation, reason string) {
 	kind, name, args := packageOf(e)
 	if kind == "" {
 		return nil, ""
 	}
-	known, ok := presets.OfPackage(kind, name)
-	var c Candidate
-	if ok {
-		c, _ = OfPreset(known, Choice{Package: true})
-	}
-	if c.kind == "" || c.Needs.Open || known.Started.Without != "" {
+	known, _ := presets.OfPackage(kind, name)
+	c, err := OfPreset(known, Choice{Package: true})
+	if err != nil || known.Open || known.Started.Without != "" {
 		return nil, "what it needs is not known"
 	}
-	n := needed{Candidate: c}
+	n := isolator{Candidate: c}
 	if reason = cmp.Or(n.readArgs(args), n.readEnv(e.Env)); reason != "" {
 		return nil, reason
 	}
@@ -66,14 +64,14 @@ func packageOf(e settingsfile.Entry) (kind, name string, args []string) {
 	return kind, name, args[1:]
 }
 
-// needed collects the folders that the arguments and variables of a well-known server name.
-type needed struct {
+// isolator collects the folders that the arguments and variables of a well-known server name.
+type isolator struct {
 	Candidate
 	mounts []settingsfile.EntryMount
 }
 
 // readArgs reads the arguments of the program. It returns a reason why the known needs may be too few.
-func (n *needed) readArgs(args []string) (reason string) {
+func (n *isolator) readArgs(args []string) (reason string) {
 	inputs := n.positional()
 	for _, text := range args {
 		flag, value, hasValue := strings.Cut(text, "=")
@@ -85,7 +83,7 @@ func (n *needed) readArgs(args []string) (reason string) {
 		case strings.HasPrefix(text, "-"):
 		case len(inputs) > 0:
 			reason = n.read(inputs[0], text)
-			if in, _ := n.find(inputs[0]); !in.Repeated {
+			if !n.input(inputs[0]).Repeated {
 				inputs = inputs[1:]
 			}
 		default:
@@ -98,12 +96,12 @@ func (n *needed) readArgs(args []string) (reason string) {
 	return ""
 }
 
-func (n *needed) hasFlag(name string) bool {
+func (n *isolator) hasFlag(name string) bool {
 	return slices.ContainsFunc(n.args, func(a argument) bool { return a.flag == name || a.flag == "" && a.parts[0].text == name })
 }
 
 // positional returns the names of the inputs that are arguments without a flag.
-func (n *needed) positional() (names []string) {
+func (n *isolator) positional() (names []string) {
 	for _, a := range n.args {
 		if a.flag == "" && len(a.parts) == 1 && a.parts[0].input != "" {
 			names = append(names, a.parts[0].input)
@@ -112,16 +110,8 @@ func (n *needed) positional() (names []string) {
 	return names
 }
 
-func (n *needed) find(name string) (Input, bool) {
-	i := slices.IndexFunc(n.Inputs, func(in Input) bool { return in.Name == name })
-	if i < 0 {
-		return Input{}, false
-	}
-	return n.Inputs[i], true
-}
-
 // readEnv reads the variables. A fixed variable that is missing would leave files where the sandbox does not keep them.
-func (n *needed) readEnv(env settingsfile.Values) (reason string) {
+func (n *isolator) readEnv(env settingsfile.Values) (reason string) {
 	for _, one := range n.env {
 		if _, set := env[one.name]; !set && one.parts[0].input == "" {
 			return "it does not set the variable " + one.name
@@ -139,11 +129,10 @@ func (n *needed) readEnv(env settingsfile.Values) (reason string) {
 }
 
 // read reads the value of an argument or a variable: a folder that it needs, or a text that names nothing outside of the sandbox.
-func (n *needed) read(name, value string) (reason string) {
+func (n *isolator) read(name, value string) (reason string) {
 	mode := n.Needs.Mounts[name]
-	in, _ := n.find(name)
 	switch {
-	case mode != "" || in.Path:
+	case mode != "" || n.input(name).Path:
 		return n.mount(value, mode)
 	case strings.Contains(value, "://"):
 		return n.reach(value)
@@ -153,7 +142,7 @@ func (n *needed) read(name, value string) (reason string) {
 	return ""
 }
 
-func (n *needed) mount(value, mode string) (reason string) {
+func (n *isolator) mount(value, mode string) (reason string) {
 	if !path.IsAbs(value) || strings.Contains(strings.ReplaceAll(value, "$$", ""), "$") {
 		return fmt.Sprintf("its folder %s is not an absolute path", sanitize.Line(value, 80))
 	}
@@ -168,7 +157,7 @@ func (n *needed) mount(value, mode string) (reason string) {
 }
 
 // reach returns a reason if a URL has a host that is none of the known ones.
-func (n *needed) reach(value string) (reason string) {
+func (n *isolator) reach(value string) (reason string) {
 	at, err := url.Parse(value)
 	if err != nil || strings.Contains(at.Host, "$") {
 		return "it reaches a host that is not known"

@@ -40,7 +40,7 @@ type Needs struct {
 	Home string `json:"home"`
 	// Memory is isolate.limits.memory, if the default is too little.
 	Memory string `json:"memory"`
-	// Open: it reaches hosts or files that its user chooses.
+	// Open means that it also needs hosts or files that depend on its user.
 	Open bool `json:"open"`
 	// Note is one more sentence for users.
 	Note string `json:"note"`

@@ -115,6 +115,10 @@ func FuzzParseLock(f *testing.F) {
 		name := at[strings.LastIndex(at, "/")+1:]
 		f.Add([]byte(fmt.Sprintf(`{"version": 1, "interpreter": "node", "requirements": ["a"], "files": [{"name": %q, "version": "1.0.0", "hash": "sha512:%0128d", "path": %q}], "npm": %s}`, name, 0, at, npm)))
 	}
+	for _, name := range []string{"b", "@s/b", "a/node_modules/b", "../b"} { // the package of an alias
+		npm := fmt.Sprintf(`{"lockfileVersion": 3, "packages": {"node_modules/a": {"name": %q, "version": "1.0.0", "integrity": %q}}}`, name, hash)
+		f.Add([]byte(fmt.Sprintf(`{"version": 1, "interpreter": "node", "requirements": ["a"], "files": [{"name": %q, "version": "1.0.0", "hash": "sha512:%0128d", "path": "node_modules/a"}], "npm": %s}`, name, 0, npm)))
+	}
 	f.Add([]byte(fmt.Sprintf(`{"version": 1, "interpreter": "python", "target": "cp311", "requirements": ["a>=1"], "files": [{"name": "a", "version": "1.0", "hash": "sha256:%064d"}]}`, 0)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = deps.NPMFiles(data)
@@ -124,7 +128,7 @@ func FuzzParseLock(f *testing.F) {
 		}
 		for _, file := range lock.Files {
 			if lock.Interpreter == sandbox.Node && (!filepath.IsLocal(file.Path) || !strings.HasPrefix(file.Path, "node_modules/") || strings.Contains(file.Path, "/../")) ||
-				!strings.HasPrefix(file.Hash, "sha") || file.Name == "json" && lock.Interpreter == sandbox.Python {
+				lock.Interpreter == sandbox.Node && (!filepath.IsLocal(file.Name) || strings.Contains(file.Name, "node_modules")) || !strings.HasPrefix(file.Hash, "sha") || file.Name == "json" && lock.Interpreter == sandbox.Python {
 				t.Errorf("%+v is accepted", file)
 			}
 		}

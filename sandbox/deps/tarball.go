@@ -30,8 +30,8 @@ type npmLock struct {
 	} `json:"packages"`
 }
 
-// npmFiles reads npm's lock: every package must come from the registry, with a sha512. One that another installs under an alias
-// has its own name in the lock.
+// npmFiles reads npm's lock: every package must come from the registry, with a sha512. For a package that is
+// installed under an alias, the file has the name of the package, and the path has the alias.
 func npmFiles(raw json.RawMessage) ([]File, error) {
 	var lock npmLock
 	if err := json.Unmarshal(raw, &lock); err != nil {

@@ -7,7 +7,6 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/clients"
 	"sallyport/internal/settingsfile"
-	"sallyport/internal/tool"
 )
 
 // Find returns the servers in the settings of the named clients, or of all clients without names. What cannot be read is
@@ -31,9 +30,9 @@ func Find(shared *cli.App, names []string) (found, others []clients.Found, probl
 // not added.
 func Import(shared *cli.App, f *settingsfile.File, found, others []clients.Found, store cli.SecretStore) error {
 	a := &app{shared}
-	rows, err := clients.MergeWith(f, found, a.mergeOptions(store, others))
+	rows, err := a.merge(f, found, &clients.MergeOptions{EnvFile: store.EnvFile, Keyring: store.Keyring, Others: others}, false)
 	if err != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
+		return err
 	}
 	return a.finishImport(f, rows, store)
 }

@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
+	"sallyport/sandbox/egress"
 )
 
 // importFlags are the flags of import.
@@ -48,8 +49,8 @@ Values that look like secrets are replaced with variables in upstreams.yaml;
 stores them in the keyring of the system, as ${keyring:NAME}. Settings that cannot be
 imported are listed as notes.
 
-A package whose needs are known (sallyport add --list) is isolated: it reaches its hosts and
-the folders in its arguments only. The others run with your rights, as before.
+A server whose hosts and folders are known (see sallyport add --list) is isolated: it
+reaches only these. The others run with your rights.
 
 A server that already exists is not added again. If its name is used by another
 definition, the name of its client is appended.`,
@@ -127,30 +128,31 @@ func (a *app) importServers(args []string, flags importFlags) error {
 	}
 	r := clients.NewReader(p)
 	found, problem := a.readSources(r, sources)
-	opts := a.mergeOptions(flags.SecretStore, otherServers(r, sources, p))
-	if flags.bare {
-		opts.Isolate = nil
-	}
-	rows, err := clients.MergeWith(f, found, opts)
+	rows, err := a.merge(f, found, &clients.MergeOptions{EnvFile: flags.EnvFile, Keyring: flags.Keyring, Others: otherServers(r, sources, p)}, flags.bare)
 	if err != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
+		return err
 	}
 	return errors.Join(a.writeImport(f, rows, flags), problem)
 }
 
-func (a *app) mergeOptions(store cli.SecretStore, others []clients.Found) *clients.MergeOptions {
-	return &clients.MergeOptions{EnvFile: store.EnvFile, Keyring: store.Keyring, Others: others, Isolate: a.isolate}
+// merge adds servers to the settings in memory. bare isolates none.
+func (a *app) merge(f *settingsfile.File, found []clients.Found, opts *clients.MergeOptions, bare bool) ([]clients.Row, error) {
+	if !bare && runtime.GOOS == "linux" {
+		opts.Isolate = a.isolate
+	}
+	rows, err := clients.MergeWith(f, found, opts)
+	if err != nil {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
+	}
+	return rows, nil
 }
 
-// isolate returns how a server that is imported is isolated, see [candidate.Isolation], if that can be done on this machine.
+// isolate is [candidate.Isolation]. It isolates no server that needs hosts, if this machine cannot give it a network.
 func (a *app) isolate(e settingsfile.Entry) (*settingsfile.EntryIsolation, string) {
-	if runtime.GOOS != "linux" {
-		return nil, ""
-	}
 	isolation, reason := candidate.Isolation(e, func(kind string) string { return registry.Index(a.Env, kind) })
 	if isolation != nil && len(isolation.Hosts) > 0 {
-		if _, err := os.Stat("/dev/net/tun"); err != nil {
-			return nil, "it needs a network, and /dev/net/tun is missing"
+		if err := egress.Available(); err != nil {
+			return nil, err.Error()
 		}
 	}
 	return isolation, reason
