@@ -48,6 +48,27 @@ func TestProgressIsCoalesced(t *testing.T) {
 	})
 }
 
+// TestSpacedProgress: each progress is sent if they are more than the interval apart.
+func TestSpacedProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 20
+		got, _ := recordProgress(func(p *peer) {
+			for i := range n {
+				p.Notify("notifications/progress", fmt.Appendf(nil, `{"progress":%d,"message":"step %d"}`, i+1, i+1))
+				time.Sleep(progressInterval + time.Millisecond)
+			}
+		})
+		for i, told := range got {
+			if want := fmt.Sprint("step ", i+1); told.Progress != float64(i+1) || told.Message != want {
+				t.Errorf("%+v, want %s", told, want)
+			}
+		}
+		if len(got) != n {
+			t.Errorf("%d frames, want %d", len(got), n)
+		}
+	})
+}
+
 func TestProgressThatStopsIsHeardWithoutTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, at := recordProgress(func(p *peer) {
