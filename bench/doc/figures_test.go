@@ -99,10 +99,10 @@ func claims() []claim {
 func settings() map[string][]string {
 	return map[string][]string{
 		"docs/deploy/README.md":                 {"15 s", "25 s", "30 s"},
-		"docs/explanation/architecture.md":      {"4 s", "0.35 s"},
+		"docs/explanation/architecture.md":      {"2 s", "0.35 s"},
 		"docs/explanation/attacks.md":           {"1 GB"},
 		"docs/explanation/benchmarks/tokens.md": {"1,024 tokens"},
-		"docs/explanation/limits.md":            {"20 ms", "2 GB", "40 MB", "100 ms", "4 s", "3 s", "4 MB", "200 ms", "10 s"},
+		"docs/explanation/limits.md":            {"20 ms", "2 GB", "40 MB", "100 ms", "2 s", "3 s", "4 MB", "200 ms", "10 s"},
 		"docs/explanation/security-model.md":    {"20 ms"},
 		"docs/how-to/access.md":                 {"10 s", "30 s"},
 		"docs/how-to/add-a-server.md":           {"0.1 s"},

@@ -14,9 +14,9 @@ import (
 
 const (
 	// minStartupWait is how long after the start a caller that names no upstream waits for all of them.
-	// After that, it waits until no upstream has arrived for between.
-	minStartupWait = 4 * time.Second
-	maxArrivalGap  = 2 * time.Second
+	// After that, it waits until no upstream has arrived for maxArrivalGap: if others arrive, the rest may only be slow.
+	minStartupWait = 2 * time.Second
+	maxArrivalGap  = time.Second
 	// pollInterval is how often arrivals are checked.
 	pollInterval = 20 * time.Millisecond
 )
