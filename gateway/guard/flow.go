@@ -168,5 +168,5 @@ func (g *Guard) labelsOf(r *Rules, id tool.ID) []string {
 	if e, ok := g.Catalog.Lookup(id); ok {
 		wire = e.Wire
 	}
-	return r.labels(id, wire)
+	return r.Labels(id, wire)
 }

@@ -43,8 +43,8 @@ func (g *Guard) Compile(cfg *config.Config) (*Rules, error) {
 	return r, nil
 }
 
-// labels returns the labels of a tool, or of a method of an upstream.
-func (r *Rules) labels(id tool.ID, wire string) []string {
+// Labels returns the labels of a tool, or of a method of an upstream, by its names in programs and upstream.
+func (r *Rules) Labels(id tool.ID, wire string) []string {
 	up, ok := r.labeled[id.Upstream]
 	if !ok {
 		return nil
@@ -59,7 +59,7 @@ func (g *Guard) subject(ctx context.Context, r *Rules, id tool.ID) *policy.Call 
 	if e, ok := g.Catalog.Lookup(id); ok {
 		c.Annotations, wire = e.Annotations, e.Wire
 	}
-	c.Labels = r.labels(id, wire)
+	c.Labels = r.Labels(id, wire)
 	return c
 }
 
@@ -136,8 +136,14 @@ func (g *Guard) Isolates(ctx context.Context, running *toolcall.Execution) bool 
 
 // ExplainPolicy returns the decision on a call of the caller without making it. It does not count towards limits.
 func (g *Guard) ExplainPolicy(ctx context.Context, req tool.Call) (policy.Decision, error) {
+	d, _, err := g.TracePolicy(ctx, req)
+	return d, err
+}
+
+// TracePolicy is ExplainPolicy, with a step for each rule.
+func (g *Guard) TracePolicy(ctx context.Context, req tool.Call) (policy.Decision, []policy.Step, error) {
 	if _, err := g.Catalog.Find(ctx, req.Tool); err != nil && req.Tool.Method() == "tools/call" {
-		return policy.Decision{}, err
+		return policy.Decision{}, nil, err
 	}
 	if len(req.Args) == 0 {
 		req.Args = json.RawMessage("{}")
@@ -145,7 +151,8 @@ func (g *Guard) ExplainPolicy(ctx context.Context, req tool.Call) (policy.Decisi
 	r := g.policies.rules.Load()
 	c := g.subject(ctx, r, req.Tool)
 	c.Args = func() (any, error) { return g.upstreamArgs(ctx, req) }
-	return r.WithFreshCounts().Decide(ctx, c), nil
+	d, steps := r.Trace(ctx, c)
+	return d, steps, nil
 }
 
 // ExpectedAction returns the action for a tool's calls if it does not depend on their arguments; otherwise, and for unknown tools, Allow.
