@@ -148,6 +148,15 @@ func (g *Gateway) WatchSettings(ctx context.Context, load func() (*config.Config
 	watch.Files(ctx, pollEvery, paths, failed, func() { g.reloadOnce(load) })
 }
 
+// ReloadNow loads the settings without waiting until [Gateway.WatchSettings] finds that their file has changed. It returns why
+// they are not in force, "" if they are.
+func (g *Gateway) ReloadNow() string {
+	if load := g.load.Load(); load != nil {
+		g.reloadOnce(*load)
+	}
+	return g.Settings().Problem
+}
+
 // reloadOnce loads the settings once. Each problem is logged once.
 func (g *Gateway) reloadOnce(load func() (*config.Config, error)) {
 	cfg, err := load()

@@ -23,6 +23,8 @@ type Record struct {
 	// Principal ran it, "" without authentication; Session is the client's session, see [tool.Session].
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session,omitempty"`
+	// Remote says that it was requested over HTTP.
+	Remote bool `json:"remote,omitempty"`
 	// Memory is the interpreter session that the program named, "" for none.
 	Memory string `json:"memory,omitempty"`
 	// Workspace and Environment are names; "" is the default one.
@@ -122,7 +124,7 @@ func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
 func (h *History) Add(ctx context.Context, program execution.Program, e *execution.Result, started time.Time, running *toolcall.Execution, read []toolcall.Origin) {
 	e.Cost = execution.NewCost(h.opts.Meter, e.Text(), running.Calls)
 	r := Record{
-		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
+		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Remote: running.Remote, Memory: program.Session,
 		Environment: program.Environment, Language: e.Language, Code: program.Code, Resumes: program.Resume,
 		Status: e.Status, Started: started.UTC(), Duration: e.Duration,
 		Stdout: int64(len(e.Stdout.Text)) + e.Stdout.Cut, Stderr: int64(len(e.Stderr.Text)) + e.Stderr.Cut,

@@ -45,7 +45,13 @@ type Caller struct {
 	Role Role
 	// Rate is the rate limit of its token; zero: that of the settings.
 	Rate Rate
+	// Local says that it has logged in with a one-time code, which only the owner of the data directory gets.
+	Local bool
 }
+
+// MayConfigure reports whether the visitor may change the settings, and with them which programs the gateway starts: tokens and
+// http.operators may not.
+func (v Caller) MayConfigure() bool { return v.Local || v.Role == Admin }
 
 // May reports whether the visitor has a scope. An operator has all.
 func (v Caller) May(scope tool.Scope) bool {

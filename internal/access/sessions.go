@@ -81,7 +81,7 @@ func (s *Sessions) Redeem(code string) (Caller, bool) {
 	if !ok || !time.Now().Before(ends) {
 		return Caller{}, false
 	}
-	return Caller{By: BySession, Scopes: tool.Scopes(), Operator: OperatorName}, true
+	return Caller{By: BySession, Scopes: tool.Scopes(), Operator: OperatorName, Local: true}, true
 }
 
 // Open begins a session of a visitor, and returns its cookie.

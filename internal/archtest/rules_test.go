@@ -53,7 +53,11 @@ var importRules = append(commandRules(), []importRule{
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
-	{"gateway/dashboard", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "gateway/trust", "gateway/typecheck", "sandbox/bridge"}, // the states that pages show, and faults of programs
+	{"gateway/settingsedit", []string{"internal/..."}, nil,
+		"editing the settings file is independent of the gateway, which puts it into force"},
+	{"gateway/rehearsal", []string{"gateway/toolcall", "gateway/catalog", "gateway/history", "gateway/auditor", "gateway/guard", "internal/..."}, nil,
+		"calls on record are decided by rules; higher packages say which"},
+	{"gateway/dashboard", gatewayPackages("gateway", "gateway/settingsedit", "gateway/rehearsal", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "gateway/trust", "gateway/typecheck", "sandbox/bridge"}, // the states that pages show, and faults of programs
 		"a page calls a method of the gateway and shows the result; it gets what it needs from the gateway"},
 	{"gateway/signin", []string{"internal/..."}, nil,
 		"signing in at an OpenID provider knows the provider and the caller that it gives, and neither pages nor the gateway"},

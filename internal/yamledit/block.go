@@ -20,7 +20,8 @@ type Block struct {
 // ErrOther means that a text has other keys than the one that it replaces.
 var ErrOther = errors.New("has other keys than the one that is edited")
 
-// BlockAt returns the block of the key at a path. A missing key is [ErrMissing], one in braces is [ErrFlow].
+// BlockAt returns the block of the key at a path. A missing key is [ErrMissing], one in braces is [ErrFlow]. For a missing key of
+// the top level, Line is where [SetBlock] adds it.
 func BlockAt(data []byte, path ...string) (Block, error) {
 	f, err := parse(data)
 	if err != nil {
@@ -28,7 +29,7 @@ func BlockAt(data []byte, path ...string) (Block, error) {
 	}
 	first, last, indent, err := f.blockLines(path)
 	if err != nil {
-		return Block{}, err
+		return Block{Line: f.contentEnd(1, f.end(), -1)}, err
 	}
 	b := Block{Line: first, Indent: indent}
 	for n := first; n < last; n++ {

@@ -89,8 +89,8 @@ func TestSetBlock(t *testing.T) {
 		t.Errorf("the check comes first: %v", err)
 	}
 	for _, path := range [][]string{{"none"}, {"upstreams", "none"}, {"audit", "keep"}} {
-		if b, err := yamledit.BlockAt([]byte(settings), path...); err == nil {
-			t.Errorf("%v has the block %+v", path, b)
+		if b, err := yamledit.BlockAt([]byte(settings), path...); err == nil || b.Line != strings.Count(settings, "\n")+1 {
+			t.Errorf("%v has the block %+v, %v", path, b, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
-	"sallyport/internal/config"
+	"sallyport/gateway/rehearsal"
 	"sallyport/internal/policy"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -97,15 +97,14 @@ func (a *app) policyTest(ctx context.Context, asJSON bool) error {
 	for _, dead := range cfg.Policy.Unreachable(ctx, p) {
 		a.Say(dead)
 	}
+	tests, err := rehearsal.Tests(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	result := testsJSON{OK: true}
-	for _, t := range cfg.Policy.Tests {
-		d, err := p.Run(ctx, t, labelsFor(cfg, t.Call))
-		if err != nil {
-			return err
-		}
-		why := t.Failure(d)
-		result.OK = result.OK && why == ""
-		result.Tests = append(result.Tests, testJSON{t.Line, t.Call, why == "", why})
+	for _, t := range tests {
+		result.OK = result.OK && t.Problem == ""
+		result.Tests = append(result.Tests, testJSON{t.Line, t.Call, t.Problem == "", t.Problem})
 	}
 	if asJSON {
 		err = a.PrintJSON(result)
@@ -138,20 +137,6 @@ func (a *app) printTests(path string, result testsJSON) error {
 		fmt.Fprintf(&b, "%d of %s failed\n", failed, cli.Plural(n, "test", "tests"))
 	}
 	return a.Print(b.String())
-}
-
-// labelsFor returns the labels that the settings give a tool.
-func labelsFor(cfg *config.Config, call string) []string {
-	id, err := tool.ParseID(call)
-	if err != nil {
-		return nil
-	}
-	for _, up := range cfg.Labeled() {
-		if up.ID == tool.Identifier(id.Upstream) {
-			return up.LabelsOf(id.Name)
-		}
-	}
-	return nil
 }
 
 // decisionJSON is what try --json prints.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"sallyport/gateway/rehearsal"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -31,10 +32,13 @@ func TestPolicyDoc(t *testing.T) {
 		for _, unreachable := range cfg.Policy.Unreachable(t.Context(), p) {
 			t.Error(unreachable)
 		}
-		for _, example := range cfg.Policy.Tests {
-			d, err := p.Run(t.Context(), example, labelsFor(cfg, example.Call))
-			if why := example.Failure(d); why != "" || err != nil {
-				t.Errorf("line %d, %s: %s %v", example.Line, example.Call, why, err)
+		results, err := rehearsal.Tests(t.Context(), cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, example := range results {
+			if example.Problem != "" {
+				t.Errorf("line %d, %s: %s", example.Line, example.Call, example.Problem)
 			}
 		}
 		ran += len(cfg.Policy.Tests)
