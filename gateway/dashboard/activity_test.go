@@ -277,6 +277,7 @@ func allPages() map[string][]string {
 	maps.Copy(all, taskPages)
 	maps.Copy(all, connectionPages)
 	maps.Copy(all, playgroundPages)
+	maps.Copy(all, policyPages)
 	return all
 }
 

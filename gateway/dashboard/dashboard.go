@@ -14,8 +14,10 @@ import (
 	"sallyport/gateway/connections"
 	"sallyport/gateway/history"
 	"sallyport/gateway/plugin"
+	"sallyport/gateway/rehearsal"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
+	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
 
@@ -27,6 +29,7 @@ type Service interface {
 	Activity
 	Calls
 	Programs
+	Rules
 	Settings() gateway.Settings
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	BudgetReport(ctx context.Context) (budgets.Report, error)
@@ -75,6 +78,12 @@ type Options struct {
 	Tasks Tasks
 	// Environments returns a copy of the environments in the settings, by name; nil for none.
 	Environments func() map[string]config.Environment
+	// Policy returns the rules in force; nil for none.
+	Policy func() policy.Settings
+	// Editor edits the settings file; without one it cannot be edited.
+	Editor Editor
+	// Rehearse decides again about the calls of the last day, by the policy in settings. It is set if there is an Editor.
+	Rehearse func(ctx context.Context, cfg *config.Config) (rehearsal.Outcome, error)
 	// Logger gets internal errors; nil discards them.
 	Logger *slog.Logger
 }

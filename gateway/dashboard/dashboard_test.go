@@ -12,6 +12,7 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/dashboard"
 	"sallyport/gateway/upstream"
+	"sallyport/internal/access"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
@@ -41,7 +42,8 @@ type answer struct {
 	*httptest.ResponseRecorder
 }
 
-// ask asks for a page as somebody; "op" is an operator, "reader" may only read, and "" nobody in particular. A form makes it a POST.
+// ask asks for a page as somebody; "op" is an operator who may change the settings, "token" one who may not, "reader" may only
+// read, and "" is nobody in particular. A form makes it a POST.
 func ask(t *testing.T, h house, who, path string, form url.Values, headers ...string) answer {
 	t.Helper()
 	return send(t, newDashboard(t, h, h.told), who, path, form, headers...)
@@ -51,8 +53,8 @@ func ask(t *testing.T, h house, who, path string, form url.Values, headers ...st
 func send(t *testing.T, d *dashboard.Dashboard, who, path string, form url.Values, headers ...string) answer {
 	t.Helper()
 	ctx := tool.WithPrincipal(t.Context(), who)
-	if who == "op" {
-		ctx = tool.WithOperator(ctx, "op")
+	if who == "op" || who == "token" {
+		ctx = access.Caller{Principal: who, Operator: "op", Scopes: tool.Scopes(), Local: who == "op"}.NewContext(ctx)
 	}
 	if who == "reader" {
 		ctx = tool.WithScopes(ctx, []tool.Scope{tool.ScopeRead})
@@ -77,7 +79,7 @@ func send(t *testing.T, d *dashboard.Dashboard, who, path string, form url.Value
 // newDashboard returns the pages of a house.
 func newDashboard(t *testing.T, h dashboard.Service, told *[]string) *dashboard.Dashboard {
 	t.Helper()
-	return dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{told}, Tasks: duties{told}, Connections: logins{told}, Environments: environments, Logger: testutil.Logger(t)})
+	return dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{told}, Tasks: duties{told}, Connections: logins{told}, Environments: environments, Policy: rules, Editor: editor{told}, Rehearse: rehearse, Logger: testutil.Logger(t)})
 }
 
 // allowed are the only tags of scripts and images that pages have.

@@ -12,7 +12,9 @@ import (
 	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
+	"sallyport/gateway/rehearsal"
 	"sallyport/internal/models"
+	"sallyport/internal/policy"
 	"sallyport/internal/sanitize"
 )
 
@@ -45,7 +47,10 @@ func parse() *template.Template {
 		"price":    price,
 		"who":      principalName,
 		"words":    prettyText,
+		"effect":   effect,
+		"differs":  rehearsal.Change.Differs,
 
+		"effectTone":    func(a policy.Action) string { return effects[a][1] },
 		"executionPath": executionPath,
 		"auditMarks":    auditMarks,
 		"auditPath":     auditPath,

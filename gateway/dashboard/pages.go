@@ -23,6 +23,8 @@ type page struct {
 	// scope is what the caller must be allowed to do; operator says that only operators may.
 	scope    tool.Scope
 	operator bool
+	// configures says that it changes the settings: see [access.Caller.MayConfigure].
+	configures bool
 	// form is the maximum size of its form, in bytes; 0 is maxForm.
 	form int64
 	// show returns what the template shows; do does what a form says, and returns where to go then. The show of a form shows what
@@ -75,6 +77,11 @@ func (d *Dashboard) table() []page {
 		newPage("/ui/quarantine", "Quarantine", "quarantine", d.quarantine).in(groupDecisions, "Quarantine"),
 		newAction("/ui/quarantine", "Quarantine", tool.ScopeOperate, d.approveHeld).forOperators(),
 
+		newPage(policyPath, "Policy", "policy", policyPages{d}.show).in(groupDecisions, "Policy").forOperators(),
+		newForm(policyPath, "Policy", tool.ScopeOperate, "policy", policyPages{d}.try).forOperators(),
+		newPage(policyPath+"/edit", "Policy", "policy-edit", policyPages{d}.edit).forAdmins(),
+		newEdit(policyPath+"/edit", "Policy", "policy-edit", policyPages{d}.change),
+
 		newPage("/ui/upstreams", "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
 		newPage("/ui/upstreams/{id}", "Upstream", "upstream", d.upstream),
 		newPage(connections.Path, "Connections", "connections", connectionPages{d}.list).in(groupTools, "Connections"),
@@ -110,6 +117,11 @@ func newForm(path, title string, scope tool.Scope, template string, show func(r 
 	return page{method: http.MethodPost, path: path, title: title, scope: scope, template: template, show: show}.large()
 }
 
+// newEdit is a form that edits the settings. It is shown again until what it says is saved.
+func newEdit(path, title, template string, do func(r *request) (next string, err error)) page {
+	return page{method: http.MethodPost, path: path, title: title, template: template, do: do}.forAdmins().large()
+}
+
 // large lets a form have a program, or the arguments of a call.
 func (p page) large() page {
 	p.form = maxLargeForm
@@ -131,5 +143,12 @@ func (p page) in(group, label string) page {
 // forOperators restricts a page to operators.
 func (p page) forOperators() page {
 	p.operator, p.scope = true, tool.ScopeOperate
+	return p
+}
+
+// forAdmins restricts a page to callers who may change the settings.
+func (p page) forAdmins() page {
+	p = p.forOperators()
+	p.configures = true
 	return p
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/gateway/connections"
+	"sallyport/gateway/settingsedit"
 	"sallyport/internal/access"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -88,11 +89,15 @@ func (d *Dashboard) serve(w http.ResponseWriter, raw *http.Request, p page) {
 
 // allows returns an error if the caller may not use a page.
 func (p page) allows(r *request) error {
-	if caller, _ := access.CallerFrom(r.Context()); caller.Refuses(p.operation()) {
+	caller, _ := access.CallerFrom(r.Context())
+	if caller.Refuses(p.operation()) {
 		return &tool.Error{Kind: tool.Denied, Message: "the role " + string(caller.Role) + " may not do this", Hint: "http.identity.roles in the settings of the gateway assigns roles"}
 	}
 	if p.operator && !r.isOperator() {
 		return &tool.Error{Kind: tool.Denied, Message: "only an operator may see this", Hint: operatorHint}
+	}
+	if p.configures && !caller.MayConfigure() {
+		return settingsedit.Denied()
 	}
 	if !tool.May(r.Context(), p.scope) {
 		return &tool.Error{Kind: tool.Denied, Message: "this needs the scope " + string(p.scope), Hint: "sallyport token create NAME --scope " + string(p.scope) + " makes a token that has it"}

@@ -170,17 +170,7 @@ func (t *TryPage) arguments(r *request, schema json.RawMessage) (json.RawMessage
 		}
 		return values(tryQuestions(questions), r.PostForm)
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(t.Text), &object); err != nil || object == nil {
-		why := "another value"
-		if err != nil {
-			why = sanitize.Line(err.Error(), 200)
-		}
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "the arguments must be one JSON object: " + why, Hint: `such as {"name": "value"}`}
-	}
-	var compact bytes.Buffer
-	err := json.Compact(&compact, []byte(t.Text))
-	return compact.Bytes(), err
+	return jsonObject(t.Text)
 }
 
 func tryResult(result tool.Result, took time.Duration) *TryResult {

@@ -29,11 +29,11 @@ var leastRole = map[Role][]string{
 	RoleOperator: {
 		"answer_approval", "restart_upstream", "get_upstream_log", "get_metrics", "list_held_tools",
 
-		pages + "POST /ui/approvals/{id}",
+		pages + "POST /ui/approvals/{id}", pages + "GET /ui/policy", pages + "POST /ui/policy",
 	},
 	Admin: {
 		"approve_held_tool", "list_audit", "list_plugins",
 
-		pages + "POST /ui/quarantine", pages + "GET /ui/audit",
+		pages + "POST /ui/quarantine", pages + "GET /ui/audit", pages + "GET /ui/policy/edit", pages + "POST /ui/policy/edit",
 	},
 }

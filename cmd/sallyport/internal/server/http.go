@@ -138,6 +138,7 @@ func (s *service) dashboardOptions(login *config.Login) *dashboard.Options {
 			opts.Provider = u.Hostname()
 		}
 	}
+	s.editSettings(opts)
 	if s.workflows != nil {
 		opts.Workflows = s.workflows.Engine
 	}

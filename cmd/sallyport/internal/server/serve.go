@@ -212,7 +212,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}()
 	a.warnMissing(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Catalog.Upstreams()), "version", cli.BuildVersion())
-	sv := &service{serveOptions: s, cfg: cfg, gateway: g, notices: notices, telemetry: watched, log: log, clientReady: make(chan struct{})}
+	sv := &service{serveOptions: s, cfg: cfg, gateway: g, env: a.Env, directory: d.groups(), notices: notices, telemetry: watched, log: log, clientReady: make(chan struct{})}
 	opts := &httpapi.Options{Version: cli.BuildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Telemetry: watched, Logger: log}
 	if sv.tasks, err = a.OpenTasks(g, cfg, records, log); err != nil {
 		return err
@@ -309,6 +309,9 @@ type service struct {
 	cfg     *config.Config
 	gateway *gateway.Gateway
 	api     http.Handler
+	// env looks up the variables of the settings, directory has the groups of callers.
+	env       func(string) (string, bool)
+	directory *access.Directory
 	// executions counts the programs of each principal over HTTP.
 	executions *access.Limits
 	// workflows are the workflows, nil if this process does not have the records.
