@@ -71,8 +71,12 @@ func TestDashboardWalked(t *testing.T) {
 	walk.checkSearch(s)
 	walk.tryTools()
 	walk.playground()
+	walk.policyRead()
 
 	p.Follow("header form button") // log out
+	walk.logInLocally(s)
+	walk.policyEdit(s)
+	p.Follow("header form button")
 	p.Go(home + "/ui/audit")
 	if text := p.Text("body"); strings.Contains(text, "token:test") {
 		t.Errorf("who has logged out sees the record: %.300s", text)

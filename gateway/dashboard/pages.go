@@ -77,10 +77,10 @@ func (d *Dashboard) table() []page {
 		newPage("/ui/quarantine", "Quarantine", "quarantine", d.quarantine).in(groupDecisions, "Quarantine"),
 		newAction("/ui/quarantine", "Quarantine", tool.ScopeOperate, d.approveHeld).forOperators(),
 
-		newPage(policyPath, "Policy", "policy", policyPages{d}.show).in(groupDecisions, "Policy").forOperators(),
-		newForm(policyPath, "Policy", tool.ScopeOperate, "policy", policyPages{d}.try).forOperators(),
-		newPage(policyPath+"/edit", "Policy", "policy-edit", policyPages{d}.edit).forAdmins(),
-		newEdit(policyPath+"/edit", "Policy", "policy-edit", policyPages{d}.change),
+		newPage(policyPath, "Policy", "policy", policyPages{editPages{d}}.show).in(groupDecisions, "Policy").forOperators(),
+		newForm(policyPath, "Policy", tool.ScopeOperate, "policy", policyPages{editPages{d}}.try).forOperators(),
+		newPage(policyPath+"/edit", "Policy", "policy-edit", policyPages{editPages{d}}.edit).forAdmins(),
+		newEdit(policyPath+"/edit", "Policy", "policy-edit", policyPages{editPages{d}}.change),
 
 		newPage("/ui/upstreams", "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
 		newPage("/ui/upstreams/{id}", "Upstream", "upstream", d.upstream),

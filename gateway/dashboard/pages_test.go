@@ -1,6 +1,8 @@
 package dashboard_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -144,11 +146,25 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s has no %q:\n%s", path, text, page[:min(len(page), 6000)])
 			}
 		}
-		if len(page) > 1<<20 {
-			t.Errorf("%s is %d bytes", path, len(page))
+		if n := compressed(t, page); len(page) > 1<<20 || n > 150_000 {
+			t.Errorf("%s is %d bytes, %d compressed", path, len(page), n)
 		}
 		t.Run(path, func(t *testing.T) { checkHarmless(t, page) })
 	}
+}
+
+// compressed returns the size of a page as gzip has it.
+func compressed(t *testing.T, page string) int {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(page)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Len()
 }
 
 // TestOthersSeeLess: who is no operator sees what is their own, and no forms that would be refused.

@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/rehearsal"
-	"sallyport/gateway/settingsedit"
-	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/sanitize"
@@ -26,18 +22,10 @@ type Rules interface {
 	TracePolicy(ctx context.Context, call tool.Call) (policy.Decision, []policy.Step, error)
 }
 
-// Editor edits parts of the settings file.
-type Editor interface {
-	Open(ctx context.Context, keys ...string) (settingsedit.Part, error)
-	Check(ctx context.Context, d settingsedit.Draft) (*settingsedit.Checked, error)
-	Save(ctx context.Context, d settingsedit.Draft) (problems []settingsedit.Problem, force string, err error)
-	SetDisabled(ctx context.Context, name string, disabled bool) (force string, err error)
-}
-
 const policyPath = "/ui/policy"
 
 // policyPages show the rules, try them, and edit them.
-type policyPages struct{ *Dashboard }
+type policyPages struct{ editPages }
 
 // PolicyPage shows the rules in force.
 type PolicyPage struct {
@@ -138,12 +126,6 @@ func flowEffect(f policy.Flow) string {
 	return effect(policy.Ask)
 }
 
-// mayEdit reports whether the caller may edit the settings here.
-func (d *Dashboard) mayEdit(r *request) bool {
-	caller, _ := access.CallerFrom(r.Context())
-	return d.opts.Editor != nil && caller.MayConfigure()
-}
-
 // try decides about the call of the form, without making it.
 func (d policyPages) try(r *request) (any, error) {
 	form := func(name string) string { return strings.TrimSpace(r.PostFormValue(name)) }
@@ -190,19 +172,6 @@ func jsonObject(text string) (json.RawMessage, error) {
 	return compact.Bytes(), err
 }
 
-// EditPage is the form that edits a part of the settings.
-type EditPage struct {
-	settingsedit.Part
-	// Rows is the height of the text.
-	Rows int
-	// Problems say what is wrong with the text.
-	Problems []settingsedit.Problem
-	// Checked is the digest of a text without problems, which may be saved; "" for none.
-	Checked string
-	// Review is what an edit of the policy would change; nil before a check.
-	Review *PolicyReview
-}
-
 // PolicyReview is what an edit of the policy would change.
 type PolicyReview struct {
 	Tests, FailedTests int
@@ -232,19 +201,6 @@ func (d policyPages) edit(r *request) (any, error) {
 	return newEditPage(part), err
 }
 
-// open opens a part of the settings file.
-func (d *Dashboard) open(r *request, keys ...string) (settingsedit.Part, error) {
-	if d.opts.Editor == nil {
-		return settingsedit.Part{}, &tool.Error{Kind: tool.NotFound, Message: "this gateway has no settings file that can be edited here"}
-	}
-	return d.opts.Editor.Open(r.Context(), keys...)
-}
-
-// newEditPage returns the form for a part.
-func newEditPage(part settingsedit.Part) *EditPage {
-	return &EditPage{Part: part, Rows: min(max(strings.Count(part.Text, "\n")+3, 8), 30)}
-}
-
 // change checks the text of the form; a text that was checked before is saved.
 func (d policyPages) change(r *request) (string, error) {
 	r.setTitle("Edit the policy", Crumb{"Policy", policyPath})
@@ -259,47 +215,6 @@ func (d policyPages) change(r *request) (string, error) {
 		page.Review, err = d.review(r, checked.Config)
 	}
 	return "", err
-}
-
-// draft checks the draft of a form, or saves one that was checked before: then done is set, and the next page says so.
-func (d *Dashboard) draft(r *request, keys ...string) (page *EditPage, checked *settingsedit.Checked, done bool, err error) {
-	part, err := d.open(r, keys...)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	draft := settingsedit.Draft{Keys: keys, Version: sanitize.Line(r.PostFormValue("version"), 100), Text: execution.Visible(r.PostFormValue("text"))}
-	part.Text, part.Version = draft.Text, draft.Version
-	page = newEditPage(part)
-	digest := textDigest(draft.Text)
-	if r.PostFormValue("do") == "save" && r.PostFormValue("checked") == digest {
-		var force string
-		if page.Problems, force, err = d.opts.Editor.Save(r.Context(), draft); err == nil && page.Problems == nil {
-			r.sayForce("Saved, and in force.", force)
-			return nil, nil, true, nil
-		}
-	} else if checked, err = d.opts.Editor.Check(r.Context(), draft); err == nil {
-		if page.Problems = checked.Problems; page.Problems == nil {
-			page.Checked = digest
-		}
-	}
-	if page.Problems != nil {
-		r.status = tool.Invalid.Status()
-	}
-	return page, checked, false, err
-}
-
-// sayForce says on the next page that the settings are in force, or why they are not.
-func (r *request) sayForce(text, problem string) {
-	if r.say(text); problem != "" {
-		line, _, _ := strings.Cut(problem, "\n")
-		r.warn("Saved, but not in force: " + line)
-	}
-}
-
-// textDigest identifies the text of a form.
-func textDigest(text string) string {
-	sum := sha256.Sum256([]byte(strings.ReplaceAll(text, "\r\n", "\n")))
-	return hex.EncodeToString(sum[:12])
 }
 
 // review says what the policy of settings would change.

@@ -83,7 +83,7 @@ func rehearse(context.Context, *config.Config) (rehearsal.Outcome, error) {
 }
 
 var policyPages = map[string][]string{
-	"/ui/policy":              {"reads", "crm.get_*", "at most 1,000 per day, counted by everyone, a call counts args.n", "rule 3", "Try a call", `<option value="crm.order">`, `href="/ui/policy/edit"`, "No rule matches", "refused; a tool"},
+	"/ui/policy":              {"reads", "crm.get_*", "at most 1,000 per day, counted by everyone, a call counts args.n", "rule 3", "Try a call", `<option value="crm.order">`, `href="/ui/policy/edit"`, "No rule matches", "refused, unless the tool only reads"},
 	"/ui/policy?tool=crm.set": {`value="crm.set"`},
 	"/ui/policy/edit":         {"policy:\n  # ", `value="v1"`, "Check", "/etc/"},
 }

@@ -130,6 +130,15 @@ func was(decision, approval string) policy.Action {
 	return cmp.Or(policy.Action(decision), policy.Allow)
 }
 
+// withoutLog notes that there is no audit log, if that is the error.
+func (r *run) withoutLog(err error) error {
+	if tool.AsError(err).Kind != tool.NotFound {
+		return err
+	}
+	r.note("There is no audit log, so only calls of programs were decided again.")
+	return nil
+}
+
 // maxPages bounds how much of the audit log is read.
 const maxPages = 100
 
@@ -138,12 +147,8 @@ func (r *run) audited(ctx context.Context, programs map[string]bool) (all []reco
 	filter := auditor.Filter{Kind: string(audit.Call), Since: r.Since, Limit: 1000}
 	for range maxPages {
 		page, err := r.Records.AuditLog(ctx, filter)
-		if e := tool.AsError(err); err != nil && e.Kind == tool.NotFound {
-			r.note("There is no audit log, so only calls of programs were decided again.")
-			return nil, nil
-		}
 		if err != nil {
-			return nil, err
+			return nil, r.withoutLog(err)
 		}
 		for _, e := range page.Events {
 			if id, err := tool.ParseID(e.Tool); err == nil && !programs[e.Execution] && id.Upstream != toolcall.GatewayID {

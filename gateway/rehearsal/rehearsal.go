@@ -127,10 +127,10 @@ func (r *run) decide(ctx context.Context, c recorded) {
 		return expr.Decode(args)
 	}
 	subject.Groups = func(principal string) ([]string, bool) {
-		if r.Options.Groups == nil {
+		if r.Groups == nil {
 			return nil, true
 		}
-		groups, known := r.Options.Groups(principal)
+		groups, known := r.Groups(principal)
 		missing = missing || !known
 		return groups, known
 	}

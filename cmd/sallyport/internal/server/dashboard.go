@@ -20,7 +20,7 @@ func DashboardCommand(shared *cli.App) *cobra.Command {
 		Long: `Dashboard asks the gateway that runs on the data directory for an address that
 opens its dashboard once and within a minute, prints it, and opens it in a browser
 if this is a terminal. The address logs in as an operator, who sees the data of all
-principals and may answer approvals.
+principals, may answer approvals, and may change the settings.
 
 A gateway that an MCP client started (serve without --http) has no address: it
 listens on a free port of this machine from the first such request until it ends,

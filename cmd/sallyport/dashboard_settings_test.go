@@ -1,0 +1,114 @@
+package main_test
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/browser"
+)
+
+// settings returns the settings file of a site.
+func (s *site) settings(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "upstreams.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// logInLocally logs in with the address that sallyport dashboard prints on the gateway's machine.
+func (w *walker) logInLocally(s *site) {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), testutil.Binary(w.t), "dashboard", "--print")
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.dir, "XDG_DATA_HOME="+s.dir, "XDG_STATE_HOME="+s.dir)
+	out, err := cmd.Output()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if status := w.p.Go(strings.TrimSpace(string(out))); status != http.StatusOK {
+		w.t.Fatalf("the login: %d", status)
+	}
+}
+
+// text returns what is in a field of text, setText sets it to another one.
+func (w *walker) text(selector string) string {
+	return browser.Eval[string](w.p, "document.querySelector("+quoteJSON(selector)+").value")
+}
+
+func (w *walker) setText(selector, text string) {
+	browser.Eval[int](w.p, "document.querySelector("+quoteJSON(selector)+").value = "+quoteJSON(text)+", 0")
+}
+
+// policyRead looks at the policy with a token: a call is tried, and the rules cannot be edited.
+func (w *walker) policyRead() {
+	w.t.Helper()
+	p := w.p
+	w.follow("Policy")
+	w.checkPage("policy", "a person looks", "everything.echo", "needs approval", "role admin")
+	if browser.Eval[bool](p, `document.querySelector("a[href='/ui/policy/edit']") !== null`) {
+		w.t.Error("a token may edit the policy")
+	}
+	p.NoScript(true)
+	p.Go(w.home + "/ui/policy")
+	p.Fill("#try-tool", "everything.echo")
+	p.Follow("#try button")
+	p.NoScript(false)
+	p.Go(w.home + "/ui/policy")
+	p.Fill("#try-tool", "everything.echo")
+	p.Fill("#try-principal", "oauth:<b>ann")
+	w.setText("#try-args", `{"message": "<i>x</i>"}`)
+	p.Follow("#try button")
+	w.checkPage("a call that was tried", "everything.echo: needs approval.", `rule "a person looks"`, "decides")
+	if status := p.Go(w.home + "/ui/policy/edit"); status != http.StatusForbidden {
+		w.t.Errorf("a token opens the form: %d", status)
+	}
+	p.Complaints() // of the status
+}
+
+// policyEdit edits the policy on the gateway's machine: a mistake is told, a check says what it would change, and what is saved is in
+// force at once, with its comments.
+func (w *walker) policyEdit(s *site) {
+	w.t.Helper()
+	p := w.p
+	w.follow("Policy")
+	p.Follow("a[href='/ui/policy/edit']")
+	before, text := s.settings(w.t), w.text("#edit-text")
+	if !strings.Contains(before, text) {
+		w.t.Errorf("the form has %q", text)
+	}
+	w.checkPage("policy to edit", "YAML, with its comments")
+	edited := strings.TrimSuffix(text, "\n") + "\n  # <b>no sums</b>\n"
+	edited = strings.Replace(edited, "rules: [", "rules: [{name: no sums, tools: [everything.get_sum], then: deny, message: use your head}, ", 1)
+	w.setText("#edit-text", strings.Replace(edited, "then: deny", "then: denied", 1))
+	if status := p.Follow("#edit button[value=check]"); status != http.StatusBadRequest {
+		w.t.Errorf("a mistake: %d", status)
+	}
+	w.checkPage("policy with a mistake", "Line 3: ", `"denied"`, "^")
+	p.Complaints() // of the status
+	w.setText("#edit-text", edited)
+	p.Follow("#edit button[value=check]")
+	w.checkPage("policy that was checked", "calls of the last day", "would be refused", "everything.get_sum", "token:test")
+	if s.settings(w.t) != before {
+		w.t.Error("a check has changed the file")
+	}
+	p.Follow("#edit button[value=save]")
+	w.checkPage("policy after an edit", "Saved, and in force.", "no sums", "tells the model: use your head")
+	if want := strings.Replace(before, text, edited, 1); s.settings(w.t) != want {
+		w.t.Errorf("the settings are\n%s\nwant\n%s", s.settings(w.t), want)
+	}
+	p.Go(w.home + "/ui/catalogue/everything/get_sum")
+	p.Fill("#try [name='in.a']", "40")
+	p.Fill("#try [name='in.b']", "2")
+	if status := p.Follow("#try button.primary"); status != http.StatusForbidden || !strings.Contains(p.Text("#try"), "use your head") {
+		w.t.Errorf("a call that the new rule refuses: %d %s", status, p.Text("#try"))
+	}
+	p.Complaints() // of the status
+	w.follow("Audit")
+	w.checkPage("audit after an edit", "settings.changed", "edited policy")
+}
