@@ -139,6 +139,13 @@ func (r *run) withoutLog(err error) error {
 	return nil
 }
 
+// callOf returns the call of an event, false if it is no call of an upstream.
+func callOf(e audit.Event) (recorded, bool) {
+	id, err := tool.ParseID(e.Tool)
+	call := policy.Call{Tool: id, Principal: e.Principal, Session: e.Session, Execution: e.Execution, Remote: e.Principal != "", Time: e.Time}
+	return recorded{Call: call, was: was(e.Decision, e.Approval)}, err == nil && id.Upstream != toolcall.GatewayID
+}
+
 // maxPages bounds how much of the audit log is read.
 const maxPages = 100
 
@@ -151,8 +158,8 @@ func (r *run) audited(ctx context.Context, programs map[string]bool) (all []reco
 			return nil, r.withoutLog(err)
 		}
 		for _, e := range page.Events {
-			if id, err := tool.ParseID(e.Tool); err == nil && !programs[e.Execution] && id.Upstream != toolcall.GatewayID {
-				all = append(all, recorded{Call: policy.Call{Tool: id, Principal: e.Principal, Session: e.Session, Execution: e.Execution, Remote: e.Principal != "", Time: e.Time}, was: was(e.Decision, e.Approval)})
+			if c, ok := callOf(e); ok && !programs[e.Execution] {
+				all = append(all, c)
 			}
 		}
 		if filter.Before = page.Next; page.Next == 0 || len(all) > maxCalls || ctx.Err() != nil {
