@@ -162,7 +162,7 @@ func (r *run) audited(ctx context.Context, programs map[string]bool) (all []reco
 				all = append(all, c)
 			}
 		}
-		if filter.Before = page.Next; page.Next == 0 || len(all) > maxCalls || ctx.Err() != nil {
+		if filter.Before = page.Next; page.Next == 0 || len(all) > maxCalls {
 			return all, nil
 		}
 	}
