@@ -1,11 +1,13 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"sallyport/gateway/auditor"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
+	"sallyport/internal/store"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -60,6 +64,11 @@ func TestAuditLog(t *testing.T) {
 	_, err = g.Auditor.AuditLog(operator, auditor.Filter{Decision: "allowed"})
 	wantError(t, err, tool.Invalid, "unknown decision")
 
+	if r, err := g.Auditor.VerifyAudit(operator); err != nil || !r.OK() || r.Count != 10 || r.First != 1 || r.Last != 10 {
+		t.Errorf("%+v %v", r, err)
+	}
+	_, err = g.Auditor.VerifyAudit(ctx)
+	wantError(t, err, tool.Denied, "operators only")
 	files, _ := filepath.Glob(filepath.Join(audit.Dir(data), "records-*"))
 	text, err := os.ReadFile(files[0])
 	if err != nil {
@@ -71,4 +80,36 @@ func TestAuditLog(t *testing.T) {
 	if page, err := g.Auditor.AuditLog(operator, auditor.Filter{}); err != nil || page.Damaged != 1 || page.Unchained != 1 {
 		t.Errorf("%+v %v", page, err)
 	}
+	if r, err := g.Auditor.VerifyAudit(operator); err != nil || len(r.Problems) == 0 || r.Problems[0].Seq != 6 || r.Count != 10 {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// TestVerifyAuditCopy: the log is compared with its copy in the store, and a gateway without a log says so.
+func TestVerifyAuditCopy(t *testing.T) {
+	t.Parallel()
+	records, err := store.Open(filepath.Join(t.TempDir(), "records"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	g := open(t, &config.Config{Audit: config.Default().Audit}, &gateway.Options{DataDir: t.TempDir(), Records: records})
+	operator := tool.WithOperator(t.Context(), "ops")
+	for range 3 {
+		if err := g.Auditor.Audit(operator, audit.Event{Kind: audit.Call, Tool: "calc.add"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	work.Go(func() { g.Auditor.MaintainAudit(ctx) })
+	defer work.Wait()
+	defer cancel()
+	testutil.Eventually(t, "the records are copied", time.Minute, func() bool {
+		r, err := g.Auditor.VerifyAudit(operator)
+		return err == nil && r.OK() && r.Mirrored >= 4
+	})
+	none := open(t, &config.Config{Audit: config.Audit{Off: true}}, &gateway.Options{DataDir: t.TempDir()})
+	_, err = none.Auditor.VerifyAudit(operator)
+	wantError(t, err, tool.NotFound, "no audit log")
 }

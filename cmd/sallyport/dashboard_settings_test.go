@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -111,4 +113,37 @@ func (w *walker) policyEdit(s *site) {
 	p.Complaints() // of the status
 	w.follow("Audit")
 	w.checkPage("audit after an edit", "settings.changed", "edited policy")
+	p.Follow("main form[action='/ui/audit'][method=post] button")
+	w.checkPage("audit that is verified", "The log is intact.", "record 1", "Hash of the last")
+	w.breakAudit(s)
+	p.Follow("main form[action='/ui/audit'] button")
+	w.checkPage("audit that is broken", "The log is not intact:", "record 3: ")
+	p.Follow("main .findings a")
+	w.checkPage("records around a broken one", "are damaged or were changed")
+}
+
+// breakAudit edits the third record of the audit log.
+func (w *walker) breakAudit(s *site) {
+	w.t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.dir, "sallyport", "audit", "records-*"))
+	if err != nil || len(files) == 0 {
+		w.t.Fatalf("no audit log: %v", err)
+	}
+	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	begin := 0
+	for range 2 {
+		begin += bytes.IndexByte(data[begin:], '\n') + 1
+	}
+	at := begin + bytes.Index(data[begin:], []byte(`"time":"20`)) + len(`"time":"`)
+	if _, err := f.WriteAt([]byte("19"), int64(at)); err != nil {
+		w.t.Fatal(err)
+	}
 }

@@ -53,6 +53,8 @@ type Auditor struct {
 	opened *audit.Log
 	closed bool
 	failed atomic.Bool // the last append
+
+	verifying sync.Mutex // held by VerifyAudit
 }
 
 // New returns an auditor. It does not open the log yet.

@@ -66,7 +66,7 @@ func (a *Auditor) AuditLog(ctx context.Context, filter Filter) (Page, error) {
 		return Page{}, toolcall.Unreadable(ctx, a.opts.Logger, err)
 	}
 	if l == nil {
-		return Page{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log", Hint: "it is off in upstreams.yaml (audit), or there is no data directory"}
+		return Page{}, noLog()
 	}
 	page := auditPage{filter: filter, Page: Page{Head: l.Head()}}
 	for r, err := range audit.ReadBackward(a.dir, filter.Before) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway/auditor"
+	"sallyport/internal/audit"
 	"sallyport/internal/sanitize"
 )
 
@@ -18,6 +19,8 @@ type Activity interface {
 	Skills
 	// AuditLog is for operators only.
 	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
+	// VerifyAudit verifies the whole log.
+	VerifyAudit(ctx context.Context) (audit.Report, error)
 }
 
 // Span is a position on a timeline, in percent of its length.

@@ -145,6 +145,45 @@ func (house) AuditLog(_ context.Context, f auditor.Filter) (auditor.Page, error)
 	}}, nil
 }
 
+// VerifyAudit finds a log that is not intact if the house is told of it.
+func (h house) VerifyAudit(context.Context) (audit.Report, error) {
+	r := audit.Report{First: 5, Last: 1234, Count: 1230, Hash: strings.Repeat("cd", 32), Time: noon, Pruned: 4, Mirrored: 1200, Notes: []string{evil}}
+	if h.told != nil {
+		*h.told = append(*h.told, "verify")
+		r.Problems = []audit.Problem{{Seq: 700, File: "/data/" + evil, Line: 7, Text: evil}, {Seq: 1235, Text: "records 1235 to 1240 are missing"}}
+	}
+	return r, nil
+}
+
+// TestVerify: an operator has the log verified, and sees where it is broken.
+func TestVerify(t *testing.T) {
+	var told []string
+	for _, test := range []struct {
+		who     string
+		h       house
+		headers []string
+		status  int
+		has     []string
+	}{
+		{"op", house{}, nil, 200, []string{"The log is intact.", "1,230, read in", "record 5; those up to 4", "record 1,234", "1,200 records"}},
+		{"token", house{told: &told}, nil, 200, []string{"The log is not intact:", "record 700: ", "records 1235 to 1240 are missing", "/ui/audit?before=750"}},
+		{"ada", house{}, nil, 403, nil},
+		{"op", house{}, []string{"Sec-Fetch-Site: cross-site"}, 403, nil},
+	} {
+		got := ask(t, test.h, test.who, "/ui/audit", url.Values{}, test.headers...)
+		page := got.Body.String()
+		if got.Code != test.status {
+			t.Errorf("%s: %d, want %d", test.who, got.Code, test.status)
+		}
+		for _, text := range test.has {
+			if !strings.Contains(page, text) {
+				t.Errorf("%s: no %q in %.6000s", test.who, text, page)
+			}
+		}
+		checkHarmless(t, page)
+	}
+}
+
 // flows are workflows in memory.
 type flows struct{ told *[]string }
 

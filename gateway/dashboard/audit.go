@@ -30,7 +30,11 @@ const auditSize = 100
 // auditSpans are the times that can be chosen.
 var auditSpans = map[string]time.Duration{"1 hour": time.Hour, "1 day": 24 * time.Hour, "7 days": 7 * 24 * time.Hour, "30 days": 30 * 24 * time.Hour}
 
-func (d *Dashboard) audit(r *request) (any, error) {
+// auditPages show and verify the audit log.
+type auditPages struct{ *Dashboard }
+
+// show shows a part of the log.
+func (d auditPages) show(r *request) (any, error) {
 	query := r.URL.Query()
 	word := func(name string) string { return strings.TrimSpace(query.Get(name)) }
 	p := AuditPage{Filter: AuditForm{word("kind"), word("principal"), word("tool"), word("decision"), word("execution"), word("since")}, Spans: []string{"1 hour", "1 day", "7 days", "30 days"}}
@@ -52,6 +56,36 @@ func (d *Dashboard) audit(r *request) (any, error) {
 	}
 	return p, nil
 }
+
+// VerifyPage is the result of a verification of the whole log.
+type VerifyPage struct {
+	audit.Report
+	Took time.Duration
+	// Problems are places where the log is not intact.
+	Problems []BrokenPlace
+}
+
+// BrokenPlace is a place where the log is not intact.
+type BrokenPlace struct {
+	Text string
+	// Around is the page with the records there.
+	Around string
+}
+
+// verify verifies the whole log.
+func (d auditPages) verify(r *request) (any, error) {
+	r.setTitle("Verification", Crumb{"Audit log", auditHome})
+	begun := time.Now()
+	report, err := d.service.VerifyAudit(r.Context())
+	p := VerifyPage{Report: report, Took: time.Since(begun)}
+	for _, one := range report.Problems {
+		p.Problems = append(p.Problems, BrokenPlace{one.String(), fmt.Sprintf("%s?before=%d", auditHome, one.Seq+auditSize/2)})
+	}
+	return p, err
+}
+
+// auditHome is the address of the log.
+const auditHome = "/ui/audit"
 
 // auditMarks are the fields of a record that stand in its last column, in words.
 func auditMarks(e audit.Event) (marks []Mark) {
@@ -97,5 +131,5 @@ func short(digest string) string { return digest[:min(len(digest), 12)] }
 
 // auditPath is the log of one execution.
 func auditPath(execution string) string {
-	return "/ui/audit?" + url.Values{"execution": {execution}}.Encode()
+	return auditHome + "?" + url.Values{"execution": {execution}}.Encode()
 }

@@ -98,7 +98,8 @@ func (d *Dashboard) table() []page {
 		newPage("/ui/skills/{name}", "Skill", "skill", d.skill),
 
 		newPage("/ui/savings", "Savings", "savings", d.savings).in(groupRecords, "Savings"),
-		newPage("/ui/audit", "Audit log", "audit", d.audit).in(groupRecords, "Audit log").forOperators(),
+		newPage(auditHome, "Audit log", "audit", auditPages{d}.show).in(groupRecords, "Audit log").forOperators(),
+		newForm(auditHome, "Audit log", tool.ScopeOperate, "audit-verified", auditPages{d}.verify).forOperators(),
 	}
 }
 

@@ -34,6 +34,6 @@ var leastRole = map[Role][]string{
 	Admin: {
 		"approve_held_tool", "list_audit", "list_plugins",
 
-		pages + "POST /ui/quarantine", pages + "GET /ui/audit", pages + "GET /ui/policy/edit", pages + "POST /ui/policy/edit",
+		pages + "POST /ui/quarantine", pages + "GET /ui/audit", pages + "POST /ui/audit", pages + "GET /ui/policy/edit", pages + "POST /ui/policy/edit",
 	},
 }
