@@ -147,6 +147,7 @@ type Gateway struct {
 	cfg       atomic.Pointer[config.Config] // in force
 	started   *config.Config                // as it was opened
 	reloading sync.Mutex
+	rereading sync.Mutex // held while the file is read and put into force, so that an older one is never the last
 	settings  atomic.Pointer[Settings]
 	load      atomic.Pointer[func() (*config.Config, error)] // reads the settings; nil before WatchSettings
 }

@@ -159,6 +159,8 @@ func (g *Gateway) ReloadNow() string {
 
 // reloadOnce loads the settings once. Each problem is logged once.
 func (g *Gateway) reloadOnce(load func() (*config.Config, error)) {
+	g.rereading.Lock()
+	defer g.rereading.Unlock()
 	cfg, err := load()
 	now := g.Settings()
 	switch {
