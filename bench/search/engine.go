@@ -14,6 +14,8 @@ import (
 type answer struct {
 	ids  []string // judged, best first
 	weak bool     // it says that nothing fits well
+	// confidence is the estimate that one of the first five is right.
+	confidence float64
 }
 
 // engine is one way to search a set.
@@ -72,7 +74,7 @@ func sallyport(s *ireval.Set) (engine, error) {
 	}
 	return engine{name: ours, close: ix.Close, search: func(ctx context.Context, text string) (answer, error) {
 		res, err := ix.Search(ctx, index.Query{Text: text, Limit: depth})
-		a := answer{weak: res.Weak || len(res.Hits) == 0}
+		a := answer{weak: res.Weak || len(res.Hits) == 0, confidence: res.Confidence}
 		for _, hit := range res.Hits {
 			a.ids = append(a.ids, s.JudgedID(hit.ID))
 		}

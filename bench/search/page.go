@@ -59,6 +59,7 @@ func tables(o origin, all []mean, quoted []quote) string {
 	fmt.Fprintf(&b, "Measured at commit %s. [search.txt](../../../bench/results/search.txt) has every half, metric and engine, and tokens.\n\n", o.Commit)
 	foundTable(&b, ofEngine(all, ours))
 	pageBars(&b, all)
+	pageReliability(&b, all)
 	pageEngines(&b, all, quoted)
 	pageBelow(&b, all)
 	return b.String()

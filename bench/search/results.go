@@ -50,6 +50,8 @@ type mean struct {
 	// the engine says nothing fits to.
 	Long        int     `json:"long,omitempty"`
 	LongRefused float64 `json:"long_refused,omitempty"`
+	// Reliability sorts the answers by their estimates.
+	Reliability []bin `json:"reliability,omitempty"`
 	// First is the tokens of an answer, Until those until a right tool is named; 0 where no one counted.
 	First float64 `json:"first_tokens,omitempty"`
 	Until float64 `json:"until_tokens,omitempty"`
@@ -71,7 +73,7 @@ func meansOf(rows []row, engines []string) (all []mean) {
 }
 
 func meanOf(engine, group string, h half, rows []row) mean {
-	m := mean{Engine: engine, Group: group, Half: h.name, N: len(rows), None: none(rows), Refused: roundScore(share(rows, weak))}
+	m := mean{Engine: engine, Group: group, Half: h.name, N: len(rows), None: none(rows), Refused: roundScore(share(rows, weak)), Reliability: reliabilityOf(rows)}
 	m.Answered, m.Denied = weakOf(rows, isAnswered)
 	m.Wrong, m.Flagged = weakOf(rows, func(r row) bool { return !r.None && !isAnswered(r) })
 	m.Long, m.LongRefused = weakOf(rows, func(r row) bool { return r.None && len(strings.Fields(r.Query)) >= longQuery })
@@ -187,7 +189,7 @@ func (f flags) document(o origin, all []mean) error {
 	if err != nil {
 		return err
 	}
-	return t.Write(f.docs, pageName)
+	return errors.Join(t.Write(f.docs, pageName), writePlot(f.docs, all))
 }
 
 // rewrite makes the documents from FILE.jsonl, by default from the results that are kept.

@@ -13,17 +13,19 @@ import (
 
 // row is what one engine made of one query. It is what -json writes and -compare reads.
 type row struct {
-	Engine string        `json:"engine"`
-	Group  string        `json:"group"` // set/kind
-	ID     string        `json:"id"`
-	Query  string        `json:"query"`
-	Tuned  bool          `json:"tuned"` // of the half that weights were chosen by
-	Apart  bool          `json:"apart"` // of the other one, with nothing in common with this one
-	None   bool          `json:"none"`  // no tool fits, so there is no ranking
-	Weak   bool          `json:"weak"`  // the engine said that nothing fits well
-	Scores ireval.Scores `json:"scores"`
-	Gold   []string      `json:"gold,omitempty"`
-	Top    []string      `json:"top,omitempty"`
+	Engine string `json:"engine"`
+	Group  string `json:"group"` // set/kind
+	ID     string `json:"id"`
+	Query  string `json:"query"`
+	Tuned  bool   `json:"tuned"` // of the half that weights were chosen by
+	Apart  bool   `json:"apart"` // of the other one, with nothing in common with this one
+	None   bool   `json:"none"`  // no tool fits, so there is no ranking
+	Weak   bool   `json:"weak"`  // the engine said that nothing fits well
+	// Confidence is the estimate that one of the first five is right, 0 for an engine without one.
+	Confidence float64       `json:"confidence"`
+	Scores     ireval.Scores `json:"scores"`
+	Gold       []string      `json:"gold,omitempty"`
+	Top        []string      `json:"top,omitempty"`
 	// First is the tokens of the first answer, Until those of all answers up to the
 	// one with a gold tool, Seen whether there was one; -1 if it was not measured.
 	First int  `json:"first"`
@@ -45,7 +47,7 @@ func evaluate(ctx context.Context, e engine, s *ireval.Set) ([]row, error) {
 			return nil, fmt.Errorf("ask %s for %s: %w", e.name, q.ID, err)
 		}
 		r := row{Engine: e.name, Group: q.Group, ID: q.ID, Query: q.Text, Tuned: q.Tuned, Apart: q.Apart, None: len(q.Gold) == 0,
-			Weak: a.weak, Gold: q.Gold, Top: a.ids, First: -1, Until: -1}
+			Weak: a.weak, Confidence: a.confidence, Gold: q.Gold, Top: a.ids, First: -1, Until: -1}
 		if !r.None {
 			r.Scores = ireval.Score(q, a.ids)
 		}
