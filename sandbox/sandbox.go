@@ -182,6 +182,8 @@ type Outcome struct {
 	Reused bool
 	// Notes are for the model, such as which files of /workspace could not be kept.
 	Notes []string
+	// Lost names the machine that ran it, if it crashed because the connection to that broke: it may run again elsewhere.
+	Lost string
 	// Duration is from the start of the sandbox to the end of the program. CPU is the processor time that was measured.
 	Duration, CPU time.Duration
 }

@@ -43,13 +43,9 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("%+v", answer)
 	}
 
-	lost := s.execute(t, "import time\ntime.sleep(600)")
-	victim := s.busy(t)
-	if err := s.processes[victim].Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = s.processes[victim].Wait() // it was killed
-	if answer := <-lost; answer.Status == "ok" || !strings.Contains(answer.raw, "worker "+victim+") was lost") {
+	lost := s.execute(t, "import time\ntime.sleep(20)\n'at last'")
+	victim := s.kill(t)
+	if answer := <-lost; string(answer.Result) != `"at last"` || !strings.Contains(answer.raw, "worker "+victim+") was lost") {
 		t.Errorf("a program whose worker was killed: %s", answer.raw)
 	}
 	if answer := <-s.execute(t, "'again'"); string(answer.Result) != `"again"` {
@@ -153,29 +149,15 @@ const workersPatience = 90 * time.Second
 
 // executed is the answer to a program.
 type executed struct {
-	Status string
-	Result json.RawMessage
-	raw    string
+	ID, Status, Resume string
+	Result             json.RawMessage
+	raw                string
 }
 
 // execute runs a program at the gateway.
 func (s *workersSite) execute(t *testing.T, code string) <-chan executed {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"language": "python", "code": code})
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/execute", strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+flowsToken)
-	req.Header.Set("Content-Type", "application/json")
-	answered := make(chan executed, 1)
-	go func() {
-		answered <- send(req)
-	}()
-	return answered
+	return s.send(t, map[string]any{"language": "python", "code": code})
 }
 
 func send(req *http.Request) (e executed) {

@@ -107,6 +107,10 @@ type Result struct {
 // resumes it does not repeat the calls in its journal.
 const Held sandbox.Status = "held"
 
+// Interrupted is the status of an execution that was running when its gateway was killed, or when the machine that ran it was lost and
+// it could not be run again.
+const Interrupted sandbox.Status = "interrupted"
+
 // NewID returns a new, unique id for an execution.
 func NewID() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
 

@@ -138,6 +138,8 @@ func (e Result) Ending() string {
 		return "canceled"
 	case Held:
 		return e.heldText()
+	case Interrupted:
+		return "interrupted: the machine that ran it (" + sanitize.Line(e.Lost, 100) + ") was lost before it ended."
 	default:
 		return e.crash()
 	}

@@ -150,7 +150,7 @@ func (h *History) briefsOf(ctx context.Context) ([]Brief, error) {
 func Statuses() []string {
 	return []string{
 		string(sandbox.OK), string(sandbox.Failed), string(sandbox.Exited), string(sandbox.TimedOut), string(sandbox.OutOfCPU), string(sandbox.OutOfMemory),
-		string(sandbox.Flooded), string(sandbox.Canceled), string(sandbox.Crashed), string(execution.Held), string(Interrupted),
+		string(sandbox.Flooded), string(sandbox.Canceled), string(sandbox.Crashed), string(execution.Held), string(execution.Interrupted),
 	}
 }
 

@@ -97,7 +97,7 @@ func TestLeftByAKill(t *testing.T) {
 		}
 	}
 	ada := tool.WithPrincipal(t.Context(), "ada")
-	if r, err := before.find(ada, "e-killed"); err != nil || r.Status != Interrupted {
+	if r, err := before.find(ada, "e-killed"); err != nil || r.Status != execution.Interrupted {
 		t.Errorf("asked for before it is on record: %+v, %v", r, err)
 	}
 	r := openTestHistory(t, records, dir)
@@ -108,7 +108,7 @@ func TestLeftByAKill(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err := r.load(ada, "e-killed", false)
-	if err != nil || got.Status != Interrupted || got.Made != 1 || got.Calls[0].Outcome != toolcall.Unfinished || got.Language != "python" {
+	if err != nil || got.Status != execution.Interrupted || got.Made != 1 || got.Calls[0].Outcome != toolcall.Unfinished || got.Language != "python" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := r.load(ada, "e-runs", false); !errors.Is(err, store.ErrNotFound) {
@@ -141,7 +141,7 @@ func TestFoundAfterAKill(t *testing.T) {
 		}
 	})
 	work.Go(func() {
-		if got, err := r.find(ada, "e-killed"); err != nil || got.Status != Interrupted {
+		if got, err := r.find(ada, "e-killed"); err != nil || got.Status != execution.Interrupted {
 			t.Errorf("one: %+v, %v", got, err)
 		}
 	})

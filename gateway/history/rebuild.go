@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
@@ -167,7 +168,7 @@ func FromAudit(ctx context.Context, folder, id string) (Record, error) {
 	if found == nil {
 		return Record{}, fs.ErrNotExist
 	}
-	found.Status = cmp.Or(found.Status, Interrupted)
+	found.Status = cmp.Or(found.Status, execution.Interrupted)
 	found.Made = max(found.Made, len(found.Calls))
 	return *found, nil
 }

@@ -13,12 +13,8 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/tool"
-	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 )
-
-// Interrupted is the status of an execution that was running when its gateway was killed.
-const Interrupted sandbox.Status = "interrupted"
 
 // Program is the program in a journal, with everything that is needed to run it again.
 type Program struct {
@@ -73,7 +69,7 @@ func EndOf(c *journal.Contents, last time.Time) End {
 func interruptedRecord(c *journal.Contents, p Program, last time.Time) Record {
 	r := Record{
 		ID: c.ID, Principal: c.Principal, Session: c.Session, Resumes: c.Resumes, Memory: p.Session, Environment: p.Environment, Language: p.Language,
-		Status: Interrupted, Started: c.Started, Duration: max(0, last.Sub(c.Started)), Workspace: p.Workspace,
+		Status: execution.Interrupted, Started: c.Started, Duration: max(0, last.Sub(c.Started)), Workspace: p.Workspace,
 	}
 	if r.Workspace == execution.DefaultWorkspace {
 		r.Workspace = ""

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
@@ -28,7 +29,8 @@ const (
 // entry is a call in the journal of the resumed execution.
 type entry struct {
 	journal.Call
-	place     int // its number in the new journal, from 1; 0 if it is not carried over
+	place     int  // its number in the new journal, from 1; 0 if it is not carried over
+	recorded  bool // the new journal has that the program has made this call again
 	action    action
 	requested bool // the program has made this call again
 	replaced  bool // a new call replaces it
@@ -59,6 +61,8 @@ func actionOf(c journal.Call, end history.End) action {
 	case c.State == journal.Refused:
 		return actionRepeat
 	case c.State != journal.Ended || c.Lost:
+		return actionConfirm
+	case end.Record.Status == execution.Interrupted && c.Last && c.Err != nil && c.Err.Kind == tool.Canceled: // the program did not see that
 		return actionConfirm
 	case succeeded(c), !endedWith(c, end):
 		return actionAnswer
@@ -269,7 +273,7 @@ func (r *replayer) markAsked(w *journal.Writer, p *entry) error {
 	first := !p.Asked
 	p.Asked = true
 	r.mu.Unlock()
-	if p.place == 0 || !first && p.Decision == journal.Skipped {
+	if p.place == 0 || p.recorded || !first && p.Decision == journal.Skipped {
 		return nil
 	}
 	return w.Request(p.place)
@@ -356,8 +360,7 @@ func (r *replayer) Notes() (notes []string) {
 	if len(unasked) == 0 || r.diverged != nil {
 		return notes
 	}
-	slices.SortFunc(unasked, func(a, b *entry) int { return a.place - b.place })
-	return append(notes, fmt.Sprintf("%s of %s not asked for again, and not undone: %s", formatCalls(len(unasked)), r.resumes, namesOf(unasked)))
+	return append(notes, fmt.Sprintf("%s of %s not asked for again, and not undone: %s", formatCalls(len(unasked)), r.resumes, namesInOrder(unasked)))
 }
 
 // undecidedNames lists the uncertain calls that the program has not made again. mu must be held.
@@ -368,6 +371,12 @@ func (r *replayer) undecidedNames() string {
 			list = append(list, p)
 		}
 	}
+	return namesOf(list)
+}
+
+// namesInOrder lists the tools of the first calls, in the order of the journal.
+func namesInOrder(list []*entry) string {
+	slices.SortFunc(list, func(a, b *entry) int { return a.place - b.place })
 	return namesOf(list)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
@@ -58,6 +59,13 @@ func TestFates(t *testing.T) {
 	} {
 		if got := actionOf(test.call, history.End{FaultType: "ToolError", Fault: "the disk is full"}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	lost := history.End{Record: history.Record{Status: execution.Interrupted}}
+	for last, want := range map[bool]action{false: actionAnswer, true: actionConfirm} {
+		canceled := pastCall("a", "1", func(c *journal.Call) { c.Last = last; failedWith(tool.Canceled, "canceled")(c) })
+		if got := actionOf(canceled, lost); got != want {
+			t.Errorf("canceled with its machine, last %v: %v", last, got)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (rr *Replay) Undo(ctx context.Context, run *toolcall.Execution, before *Res
 
 // ResumeID returns the id to resume a failed execution with, "" if it made no calls that should not be repeated.
 func (rr *Replay) ResumeID(e *execution.Result, run *toolcall.Execution) string {
-	if run.Journal == nil || !e.Failed() || run.Effects.Load() == 0 || rr.opts.Settings.Load().Journal.Keep == 0 {
+	if run.Journal == nil || !e.Failed() || run.Effects.Load() == 0 && e.Status != execution.Interrupted || rr.opts.Settings.Load().Journal.Keep == 0 {
 		return ""
 	}
 	return e.ID

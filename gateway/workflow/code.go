@@ -197,7 +197,7 @@ func programResult(e execution.Result) (result, error) {
 }
 
 // programErrors maps the status of a failed program to an error kind.
-var programErrors = map[string]tool.Kind{"failed": tool.Failed, "exited": tool.Failed, "timeout": tool.Timeout, "canceled": tool.Canceled, "crashed": tool.Internal}
+var programErrors = map[string]tool.Kind{"failed": tool.Failed, "exited": tool.Failed, "timeout": tool.Timeout, "canceled": tool.Canceled, "crashed": tool.Internal, "interrupted": tool.Internal}
 
 func programError(e execution.Result) error {
 	kind, known := programErrors[string(e.Status)]

@@ -258,6 +258,15 @@ func (w *Writer) SettleSuccess() error {
 	return errors.Join(w.do(func() error { return w.write(isSuccess, nil) }), w.Close())
 }
 
+// Contents returns what was written so far.
+func (w *Writer) Contents() (c *Contents, err error) {
+	err = w.do(func() (err error) {
+		c, err = Peek(w.path, maxFile)
+		return err
+	})
+	return c, err
+}
+
 // Close closes the file without removing it. It is idempotent.
 func (w *Writer) Close() error {
 	w.mu.Lock()

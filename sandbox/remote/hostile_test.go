@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -366,6 +367,48 @@ func (readStream) Write(p []byte) (int, error)      { return len(p), nil }
 func (readStream) Close() error                     { return nil }
 func (readStream) SetWriteDeadline(time.Time) error { return nil }
 
+// TestCallsOfALostProgram: they may go on for a while; those of a program that has ended may not.
+func TestCallsOfALostProgram(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(r *report, program context.CancelCauseFunc, user context.CancelFunc)
+		want time.Duration
+	}{
+		"lost": {func(_ *report, program context.CancelCauseFunc, _ context.CancelFunc) { program(nil) }, lostGrace},
+		"ended": {func(r *report, program context.CancelCauseFunc, _ context.CancelFunc) {
+			r.ended.Store(true)
+			program(nil)
+		}, 0},
+		"too late": {func(_ *report, program context.CancelCauseFunc, _ context.CancelFunc) { program(errTimeout) }, 0},
+		"canceled": {func(_ *report, program context.CancelCauseFunc, user context.CancelFunc) { user(); program(nil) }, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			user, cancel := context.WithCancel(t.Context())
+			program, stop := context.WithCancelCause(t.Context())
+			defer cancel()
+			r, took := newReport(job()), time.Duration(-1)
+			var work sync.WaitGroup
+			work.Go(func() {
+				begin := time.Now()
+				_, _ = cancelableCaller{user, waitingCaller{}, r}.Call(program, tool.Call{})
+				took = time.Since(begin)
+			})
+			synctest.Wait()
+			test.end(r, stop, cancel)
+			if work.Wait(); took != test.want {
+				t.Errorf("%s: it ended after %v", name, took)
+			}
+		})
+	}
+}
+
+// waitingCaller waits for the end of the call.
+type waitingCaller struct{}
+
+func (waitingCaller) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	<-ctx.Done()
+	return tool.Result{}, ctx.Err()
+}
+
 // FuzzWorkerSays: whatever a worker says, its program ends, within its limits.
 func FuzzWorkerSays(f *testing.F) {
 	for _, says := range []string{outcome(`{"status":"ok"}`) + text(ok), longNotes(), text(`{"type":"call","id":1,"tool":"a.b","args":{}}`) + text(ok), message(kindStderr, 2, "xx"), message(9, 2, "xx")} {
@@ -374,7 +417,7 @@ func FuzzWorkerSays(f *testing.F) {
 	f.Fuzz(func(t *testing.T, says []byte) {
 		c, caller, r := &Client{name: "x"}, &recordingCaller{}, newReport(job())
 		b := bridge.Attach(bridge.NewMessages(readStream{bytes.NewReader(says)}, r.handleMessage), bridge.Options{})
-		seen, err := b.Run(t.Context(), bridge.Program{ValueLimit: 10}, account(t.Context(), job(), caller, nil), func() {})
+		seen, err := b.Run(t.Context(), bridge.Program{ValueLimit: 10}, account(job(), caller, nil), func() {})
 		o := c.lostOutcome(seen, err)
 		if err == nil && r.end != nil {
 			o = r.outcome(seen)

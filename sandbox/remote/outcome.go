@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sallyport/internal/sanitize"
@@ -50,6 +51,7 @@ const (
 // report collects the worker's messages that do not belong to the bridge. Only the reader of the messages writes it.
 type report struct {
 	end            *endMessage
+	ended          atomic.Bool // end is set
 	stdout, stderr []byte
 	limit          int // of each
 	// onOutput receives output while the program runs; may be nil.
@@ -77,6 +79,7 @@ func (r *report) handleMessage(kind byte, data []byte) error {
 			return errProtocol
 		}
 		r.end = &endMessage{}
+		r.ended.Store(true)
 		return json.Unmarshal(data, r.end)
 	default:
 		return errProtocol
@@ -140,11 +143,16 @@ func output(text []byte, cut int64) sandbox.Output {
 
 // lostOutcome returns the outcome of a program without a report from its worker.
 func (c *Client) lostOutcome(seen bridge.Report, why error) sandbox.Outcome {
-	note := fmt.Sprintf("the connection to the machine that ran it (%s) was lost; it was stopped there, its changes of /workspace are not kept, and it is not run again by itself", c.name)
-	if errors.Is(why, errTimeout) {
-		note = fmt.Sprintf("the machine that ran it (%s) did not say that it ended in time; it is not run again by itself", c.name)
+	o := sandbox.Outcome{Status: sandbox.Crashed, Calls: seen.Calls, Emitted: seen.Emitted, Notes: seen.Notes}
+	switch {
+	case errors.Is(why, errTimeout):
+		o.Notes = append(o.Notes, fmt.Sprintf("the machine that ran it (%s) did not say that it ended in time; it is not run again by itself", c.name))
+	case errors.Is(why, errContradiction):
+		o.Notes = append(o.Notes, fmt.Sprintf("%s (%s); it is not run again by itself", errContradiction, c.name))
+	default:
+		o.Lost = c.name
 	}
-	return sandbox.Outcome{Status: sandbox.Crashed, Calls: seen.Calls, Emitted: seen.Emitted, Notes: append(seen.Notes, note)}
+	return o
 }
 
 // outputChunkSize is the maximum size of a message with output, in bytes.

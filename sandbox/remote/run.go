@@ -24,13 +24,13 @@ var errContradiction = errors.New("the worker made calls of a program that it di
 const frameLimit = 17 << 20
 
 // Run runs one program on the worker, as [sandbox.Host.Run] does. It returns an error if the
-// program cannot start. A connection that breaks afterwards is an outcome: the program
-// has crashed, and is not run again.
+// program cannot start. A connection that breaks afterwards is an outcome, with
+// Lost: the program has crashed, and its calls have ended.
 func (c *Client) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
 	started := time.Now()
 	outcome, err := c.run(ctx, job, caller)
 	if ctx.Err() != nil && (err != nil || outcome.Status == sandbox.Crashed) {
-		outcome.Status, err = sandbox.Canceled, nil
+		outcome.Status, outcome.Lost, err = sandbox.Canceled, "", nil
 	}
 	outcome.Duration = time.Since(started)
 	return outcome, err
@@ -59,7 +59,7 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 	if err := sendJob(m, job); err != nil {
 		return sandbox.Outcome{}, fmt.Errorf("run program on %s: %w", c.name, err)
 	}
-	seen, err := c.runProgram(ctx, m, job, caller)
+	seen, err := c.runProgram(ctx, m, job, cancelableCaller{ctx, withOwner(m, job, caller), said})
 	if err == nil && said.end != nil {
 		if said.end.Error == "" {
 			return said.outcome(seen), nil
@@ -93,7 +93,7 @@ func (c *Client) runProgram(ctx context.Context, m *bridge.Messages, job sandbox
 	watcher.Go(func() { watch(ctx, inner, stop, m) })
 	b := bridge.Attach(m, bridge.Options{Logger: c.log})
 	program := bridge.Program{Code: job.Code, File: job.File, ValueLimit: job.Limits.Value, Variables: job.Variables, Prelude: job.Prelude}
-	seen, err := b.Run(inner, program, account(ctx, job, withOwner(m, job, caller), clock), func() {})
+	seen, err := b.Run(inner, program, account(job, caller, clock), func() {})
 	stop(nil)
 	watcher.Wait()
 	return seen, errors.Join(err, b.Close())
@@ -121,10 +121,10 @@ func watch(ctx, inner context.Context, stop context.CancelCauseFunc, m *bridge.M
 }
 
 // account returns the account of a program, with limits that the worker cannot exceed.
-func account(ctx context.Context, job sandbox.Job, caller bridge.Caller, clock tool.Clock) bridge.Account {
+func account(job sandbox.Job, caller bridge.Caller, clock tool.Clock) bridge.Account {
 	l := job.Limits
 	return bridge.Account{
-		Execution: job.ID, Caller: cancelableCaller{ctx, caller}, Clock: clock, Workspace: job.Workspace,
+		Execution: job.ID, Caller: caller, Clock: clock, Workspace: job.Workspace,
 		Limits: bridge.Limits{
 			Frame: frameLimit, Calls: l.Calls, Concurrency: l.Concurrency, Traffic: l.Traffic,
 			Quota: bridge.Quota{Bytes: max(1, 3*l.Workspace), Files: l.Inodes},
@@ -132,18 +132,32 @@ func account(ctx context.Context, job sandbox.Job, caller bridge.Caller, clock t
 	}
 }
 
+// lostGrace is how long calls may go on after the connection to their program's machine has broken. Without a call whose outcome is
+// unknown, the program can run again elsewhere.
+const lostGrace = 20 * time.Second
+
 // cancelableCaller is a caller whose calls end with ctx, while the program continues until the worker has stopped it. After ctx
 // has ended, the program gets no result: an error could make it fail before it is stopped and its files are saved.
 type cancelableCaller struct {
 	ctx    context.Context //nolint:containedctx // of one program
 	caller bridge.Caller
+	said   *report
 }
 
-// Call implements [bridge.Caller].
+// Call implements [bridge.Caller]. Its ctx ends with the program, or with the connection to it.
 func (u cancelableCaller) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	inner, cancel := context.WithCancel(ctx)
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(u.ctx, cancel)()
+	defer context.AfterFunc(ctx, func() {
+		if u.said.ended.Load() || errors.Is(context.Cause(ctx), errTimeout) {
+			cancel()
+			return
+		}
+		grace := time.AfterFunc(lostGrace, cancel)
+		<-inner.Done()
+		grace.Stop()
+	})()
 	result, err := u.caller.Call(inner, call)
 	if u.ctx.Err() != nil {
 		<-ctx.Done()

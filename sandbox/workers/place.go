@@ -78,12 +78,12 @@ func (m *member) before(other *member) bool {
 	return cmp.Or(cmp.Compare(load*other.Seats, otherLoad*m.Seats), cmp.Compare(other.Seats, m.Seats), cmp.Compare(m.Name, other.Name)) < 0
 }
 
-// release counts a program that has ended, and notes a worker that did not start it.
-func (p *Pool) release(m *member, err error) {
+// release counts a program that has ended, and notes a worker that did not start or did not end it.
+func (p *Pool) release(m *member, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.running--
-	if err != nil {
+	if failed {
 		m.retry = time.Now().Add(retryAfter)
 	}
 }

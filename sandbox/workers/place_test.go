@@ -32,7 +32,7 @@ func TestChoose(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	home := choose("s")
-	p.release(home, nil)
+	p.release(home, false)
 	home.Busy = 50 // others have more room
 	if m := choose("s"); m != home {
 		t.Errorf("a session moves to %s", m.Name)
@@ -41,7 +41,7 @@ func TestChoose(t *testing.T) {
 		t.Error("a worker is tried again")
 	}
 	other := p.members[p.sessions["s"].instance]
-	p.release(other, fmt.Errorf("it did not start"))
+	p.release(other, true)
 	if m := choose(""); m == other {
 		t.Error("a worker that has just failed is preferred")
 	}
@@ -50,7 +50,7 @@ func TestChoose(t *testing.T) {
 		t.Error("a worker that drains gets a program")
 	}
 	for i := range maxSessions + 10 {
-		p.release(choose(fmt.Sprint(i)), nil)
+		p.release(choose(fmt.Sprint(i)), false)
 	}
 	if len(p.sessions) > maxSessions {
 		t.Errorf("%d sessions are known", len(p.sessions))

@@ -264,7 +264,7 @@ func (p *Pool) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (
 			break
 		}
 		outcome, err = m.client.Run(ctx, job, caller)
-		p.release(m, err)
+		p.release(m, err != nil || outcome.Lost != "")
 		if err == nil || ctx.Err() != nil {
 			break
 		}
