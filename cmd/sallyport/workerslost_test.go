@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -187,4 +188,46 @@ func (s *workersSite) send(t *testing.T, program map[string]any) <-chan executed
 	answered := make(chan executed, 1)
 	go func() { answered <- send(req) }()
 	return answered
+}
+
+// TestWorkersPlacement has two workers. Programs run on the one with the labels of the settings, or are refused.
+func TestWorkersPlacement(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	s := newWorkersSite(t)
+	s.join(t, "w1")
+	s.join(t, "w2")
+	s.setPlacement(t, "zone=w2")
+	s.serve(t)
+	testutil.Eventually(t, "both have joined", workersPatience, func() bool { return len(s.workers(t)) == 2 })
+	gone := s.execute(t, "import time\ntime.sleep(20)")
+	if name := s.busy(t); name != "w2" { // without labels, it would be the first
+		t.Errorf("the program runs on %s", name)
+	}
+	<-gone
+	if err := stop(s.cmd); err != nil {
+		t.Error(err)
+	}
+	s.setPlacement(t, "zone=w3")
+	s.serve(t)
+	testutil.Eventually(t, "no worker has the label", workersPatience, func() bool {
+		answer := <-s.execute(t, "1")
+		return strings.Contains(answer.raw, "no worker has the labels zone=w3 of sandbox.placement, but 2 without them have joined")
+	})
+	if err := stop(s.cmd); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s *workersSite) setPlacement(t *testing.T, label string) {
+	t.Helper()
+	path := filepath.Join(s.dir, "upstreams.yaml")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		changed := regexp.MustCompile(`remote: workers(, placement: \[.*?\])?`).ReplaceAllString(string(text), "remote: workers, placement: ["+label+"]")
+		err = os.WriteFile(path, []byte(changed), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

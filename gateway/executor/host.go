@@ -95,6 +95,7 @@ func (o SandboxOptions) openWorkers(box config.Sandbox) (Host, error) {
 	}
 	return workers.Open(workers.Options{
 		Server: natsconn.Of(set, "sallyport "+o.Version), Prefix: set.Prefix, Remote: o.remoteOptions(box), Logger: o.Logger,
+		Placement: func() []string { return o.Settings.Load().Sandbox.Placement },
 	})
 }
 

@@ -388,6 +388,8 @@ type Sandbox struct {
 	// Remote is the machine that programs run on, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport], or workers for those that have
 	// joined at the servers of the store; default "": this machine.
 	Remote string
+	// Placement are the labels that a worker must have to run programs, each KEY=VALUE, with Remote workers; default none.
+	Placement []string
 	// Runsc is the path of runsc; default the one that is found.
 	Runsc string
 	// Python is the path of the Python interpreter; default the one that is found.

@@ -321,6 +321,8 @@ func TestValidate(t *testing.T) {
 		`sandbox.concurrency: "concurrency" must be from 1 to 1024`:        func(c *Config) { c.Sandbox.Concurrency = 5000 },
 		`sandbox.open_files: "open_files" must be from 32 to 1048576`:      func(c *Config) { c.Sandbox.OpenFiles = 3 },
 		`sandbox.pool.min: "min" must not be more than "max"`:              func(c *Config) { c.Sandbox.Pool.Max = 0 },
+		`sandbox.placement: "gpu=" is not a label`:                         func(c *Config) { c.Sandbox.Placement = []string{"gpu"} },
+		`sandbox.placement: "placement" chooses among workers`:             func(c *Config) { c.Sandbox.Placement = []string{"gpu=true"} },
 		`sandbox.masked[0]: a masked path is absolute, below /usr`:         func(c *Config) { c.Sandbox.Masked = []string{"/usr/../etc"} },
 		`environments.e.root: the directory must be absolute`:              func(c *Config) { c.Environments = map[string]Environment{"e": {Root: "x"}} },
 		`environments.-: "-" cannot name an environment`:                   func(c *Config) { c.Environments = map[string]Environment{"-": {}} },

@@ -10,6 +10,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"sallyport/internal/labels"
 	"sallyport/internal/machine"
 	"sallyport/internal/yamlstrict"
 )
@@ -36,6 +37,7 @@ func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
 		{"session_idle", scalar(d, &s.SessionIdle, yamlstrict.Duration)},
 		{"masked", d.Texts(&s.Masked)},
 		{"remote", scalar(d, &s.Remote, parseMachine)},
+		{"placement", d.Texts(&s.Placement)},
 		{"runsc", d.program(&s.Runsc)},
 		{"python", d.program(&s.Python)},
 		{"node", d.program(&s.Node)},
@@ -101,6 +103,7 @@ func (s Sandbox) problems(at path) []problem {
 		s.Pool.problems(at.To("pool")),
 		maskedProblems(at.To("masked"), s.Masked),
 		remoteProblems(at.To("remote"), s.Remote),
+		s.placementProblems(at.To("placement")),
 	)
 }
 
@@ -124,6 +127,16 @@ func remoteProblems(at path, remote string) []problem {
 		return []problem{{at: at, message: strconv.Quote("remote") + " " + err.Error()}}
 	}
 	return nil
+}
+
+func (s Sandbox) placementProblems(at path) (all []problem) {
+	if _, err := labels.Parse(s.Placement); err != nil {
+		all = append(all, problem{at: at, message: err.Error()})
+	}
+	if len(s.Placement) > 0 && s.Remote != RemoteWorkers {
+		all = append(all, problem{at: at, onKey: true, message: `"placement" chooses among workers: set "remote" to workers, or leave it out`})
+	}
+	return all
 }
 
 func maskedProblems(at path, masked []string) []problem {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"sallyport/internal/labels"
 )
 
 // Beat is a heartbeat: what a worker reports about itself, every few seconds.
@@ -45,15 +47,12 @@ const (
 	MaxSeats = 1024
 
 	maxBeat    = 4 << 10
-	maxLabels  = 16
 	maxVersion = 64
 )
 
 var (
 	nameForm     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 	instanceForm = regexp.MustCompile(`^[A-Z2-7]{26}$`) // of rand.Text
-	keyForm      = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
-	valueForm    = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,63}$`)
 )
 
 // CheckName returns an error if a worker cannot have this name.
@@ -62,28 +61,6 @@ func CheckName(name string) error {
 		return nil
 	}
 	return fmt.Errorf(`%.40q cannot name a worker: at most 32 letters, digits, "-" and "_"`, name)
-}
-
-// ParseLabels reads labels, each KEY=VALUE.
-func ParseLabels(texts []string) (map[string]string, error) {
-	labels := map[string]string{}
-	for _, text := range texts {
-		key, value, _ := strings.Cut(text, "=")
-		labels[key] = value
-	}
-	return labels, checkLabels(labels)
-}
-
-func checkLabels(labels map[string]string) error {
-	if len(labels) > maxLabels {
-		return fmt.Errorf("more than %d labels", maxLabels)
-	}
-	for key, value := range labels {
-		if !keyForm.MatchString(key) || !valueForm.MatchString(value) {
-			return fmt.Errorf(`%.80q is not a label: KEY=VALUE, in KEY a small letter, then small letters, digits, "-" and "_", in VALUE letters, digits, ".", "-" and "_"`, key+"="+value)
-		}
-	}
-	return nil
 }
 
 // parseBeat reads what a worker says about itself.
@@ -97,7 +74,7 @@ func parseBeat(data []byte) (b Beat, err error) {
 	if b.Seats < 1 || b.Seats > MaxSeats || b.Busy < 0 || len(b.Version) > maxVersion {
 		return b, errors.New("it has invalid values")
 	}
-	return b, checkLabels(b.Labels)
+	return b, labels.Check(b.Labels)
 }
 
 // subjects are the names of what gateways and workers send each other. Permissions of the servers rely on them: see

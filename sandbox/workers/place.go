@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"sallyport/internal/labels"
 )
 
 // take returns the worker for a program, and counts the program there. tried are those that it must not be. The caller must
@@ -44,10 +47,10 @@ func (p *Pool) choose(session string, tried []string) (*member, error) {
 		return nil, errors.New("the gateway closes")
 	}
 	best := p.members[p.sessions[session].instance]
-	if session == "" || best == nil || !best.usable(tried) {
+	if session == "" || best == nil || !p.usable(best, tried) {
 		best = nil
 		for _, m := range p.members {
-			if m.usable(tried) && (best == nil || m.before(best)) {
+			if p.usable(m, tried) && (best == nil || m.before(best)) {
 				best = m
 			}
 		}
@@ -63,8 +66,19 @@ func (p *Pool) choose(session string, tried []string) (*member, error) {
 }
 
 // usable reports whether a worker takes programs.
-func (m *member) usable(tried []string) bool {
-	return !m.Draining && !m.Left && time.Since(m.Seen) < staleAfter && !slices.Contains(tried, m.Instance)
+func (p *Pool) usable(m *member, tried []string) bool {
+	return p.placeable(m.Worker) && !m.Draining && !m.Left && time.Since(m.Seen) < staleAfter && !slices.Contains(tried, m.Instance)
+}
+
+// placeable reports whether a worker has the labels for programs.
+func (p *Pool) placeable(w Worker) bool { return len(labels.Missing(p.placement(), w.Labels)) == 0 }
+
+// placement returns the labels that workers must have.
+func (p *Pool) placement() []string {
+	if p.opts.Placement == nil {
+		return nil
+	}
+	return p.opts.Placement()
 }
 
 // before reports whether m is better than other for the next program.
@@ -105,15 +119,22 @@ func (p *Pool) remember(session, instance string) {
 
 // noneError says why no worker takes a program. It is called with mu held.
 func (p *Pool) noneError() error {
-	draining := false
+	others, draining := 0, false
 	for _, m := range p.members {
-		draining = draining || m.Draining
+		if !p.placeable(m.Worker) {
+			others++
+		} else if m.Draining {
+			draining = true
+		}
 	}
 	switch {
 	case !p.registry.conn.IsConnected():
 		return fmt.Errorf("no worker can be reached: there is no connection to %s", p.opts.Server.URL)
 	case draining:
 		return errors.New("no worker takes programs: those that have joined are draining")
+	case others > 0:
+		return fmt.Errorf("no worker has the labels %s of sandbox.placement, but %d without them have joined: start one with `sallyport worker --label KEY=VALUE`",
+			strings.Join(p.placement(), " "), others)
 	}
 	return errors.New("no worker has joined: start one with `sallyport worker --join URL --creds FILE` on a Linux machine (docs/how-to/workers.md)")
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"sallyport/internal/natsconn"
+	"sallyport/internal/testutil/natscluster"
 )
 
 // TestChoose places programs by free seats, and those of a session where it is.
@@ -87,5 +90,35 @@ func TestHostileBeats(t *testing.T) {
 	}
 	if n := len(r.list()); n != maxWorkers || r.workers[victim] == nil {
 		t.Errorf("%d workers are known", n)
+	}
+}
+
+// TestPlacement runs programs only on workers that have the labels, also those of a session.
+func TestPlacement(t *testing.T) {
+	c := natscluster.Start(t, 1)
+	r, err := openRegistry(natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA}, "p", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.conn.Close)
+	var wanted []string
+	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}, registry: r}
+	p.opts.Placement = func() []string { return wanted }
+	for name, seats := range map[string]int{"plain": 8, "gpu": 1} {
+		p.members[name] = &member{Worker: Worker{Name: name, Instance: name, Seen: time.Now(), Beat: Beat{Seats: seats}}}
+	}
+	p.members["gpu"].Labels = map[string]string{"gpu": "true"}
+	for _, test := range []struct {
+		wanted []string
+		want   string
+	}{{nil, "plain"}, {[]string{"gpu=true"}, "gpu"}, {[]string{"gpu=true", "region=eu"}, ""}} {
+		wanted = test.wanted
+		m, err := p.choose("session", nil)
+		switch {
+		case err == nil && m.Name != test.want:
+			t.Errorf("%q: it runs on %s", wanted, m.Name)
+		case test.want == "" && (err == nil || !strings.Contains(err.Error(), "no worker has the labels gpu=true region=eu of sandbox.placement, but 2 without them have joined")):
+			t.Errorf("%q: %v", wanted, err)
+		}
 	}
 }

@@ -32,6 +32,8 @@ type Options struct {
 	Prefix string
 	// Remote configures the sandboxes on all workers; Name is not used.
 	Remote remote.Options
+	// Placement returns the labels that a worker must have to run programs, each KEY=VALUE; nil means that all may.
+	Placement func() []string
 	// Logger is required.
 	Logger *slog.Logger
 
@@ -172,7 +174,7 @@ func (p *Pool) add(w Worker) error {
 	}
 	p.log.Info("a worker has joined", "worker", w.Name, "seats", w.Seats, "version", w.Version)
 	p.members[w.Instance] = &member{Worker: w, client: client}
-	if len(p.jobs) > 0 {
+	if len(p.jobs) > 0 && p.placeable(w) {
 		client.Warm(p.jobs...)
 	}
 	return nil
@@ -222,13 +224,15 @@ func (p *Pool) Publish(files map[string][]byte) error {
 	return nil
 }
 
-// Warm announces future jobs to all workers, also to those that join later. It returns at once.
+// Warm announces future jobs to all workers that may run them, also to those that join later. It returns at once.
 func (p *Pool) Warm(jobs ...sandbox.Job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.jobs = slices.Clone(jobs)
 	for _, m := range p.members {
-		m.client.Warm(jobs...)
+		if p.placeable(m.Worker) {
+			m.client.Warm(jobs...)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	guest "sallyport/codegen/runtime"
+	"sallyport/internal/labels"
 	"sallyport/internal/natsconn"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -99,7 +100,7 @@ func (a *app) remoteWorker(opts sandbox.Options, log *slog.Logger) remote.Worker
 
 // joinCluster runs programs of a cluster until the process is told to end.
 func (a *app) joinCluster(cmd *cobra.Command, f workerFlags) error {
-	labels, err := workers.ParseLabels(f.labels)
+	has, err := labels.Parse(f.labels)
 	if !cmd.Flags().Changed("seats") {
 		f.seats = 2 * runtime.NumCPU()
 	}
@@ -124,7 +125,7 @@ func (a *app) joinCluster(cmd *cobra.Command, f workerFlags) error {
 	if err := tryHost(opts.Host); err != nil {
 		return err
 	}
-	err = workers.Work(cmd.Context(), workers.WorkerOptions{Server: server, Prefix: f.prefix, Name: f.name, Seats: f.seats, Labels: labels, Remote: opts, Logger: log})
+	err = workers.Work(cmd.Context(), workers.WorkerOptions{Server: server, Prefix: f.prefix, Name: f.name, Seats: f.seats, Labels: has, Remote: opts, Logger: log})
 	if err != nil {
 		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "docs/how-to/workers.md has the servers' configuration", Err: err}
 	}
