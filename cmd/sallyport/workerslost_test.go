@@ -36,6 +36,7 @@ type bankAnswer struct {
 
 // serve returns the address of the upstream.
 func (b *workersBank) serve(t *testing.T) string {
+	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "bank", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "pay", Description: "Pay a bill."}, b.pay)
 	mcp.AddTool(s, &mcp.Tool{Name: "look", Description: "Look at a bill.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, b.look)

@@ -11,6 +11,15 @@ import (
 // maxReruns is how often a program is run again after the machine that ran it was lost.
 const maxReruns = 2
 
+// runAnywhere runs a program, and runs it again if the machine that ran it is lost. stateful says that it continues a session.
+func (ex *Executor) runAnywhere(ctx context.Context, job sandbox.Job, e *execution.Result, x *active, stateful bool) (err error) {
+	e.Outcome, err = ex.sandboxes.Run(ctx, job, agent{ex, x})
+	if err == nil && e.Lost != "" {
+		ex.runElsewhere(ctx, job, e, x, stateful)
+	}
+	return err
+}
+
 // runElsewhere runs a program again whose machine was lost, as the same execution: its journal answers the calls that it made. A program
 // with calls that may have been done, or whose session is lost, is interrupted: a person or the model decides.
 func (ex *Executor) runElsewhere(ctx context.Context, job sandbox.Job, e *execution.Result, x *active, stateful bool) {

@@ -202,10 +202,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 	}
 	ex.setOwner(ctx, &job, program, running)
 	within, ended := running.Suspension.Context(ctx)
-	e.Outcome, err = ex.sandboxes.Run(within, job, agent{ex, x})
-	if err == nil && e.Lost != "" {
-		ex.runElsewhere(within, job, e, x, known)
-	}
+	err = ex.runAnywhere(within, job, e, x, known)
 	ended()
 	if e.Status == sandbox.TimedOut {
 		if took, of := running.Calls.FirstPending(e.Limits.Timeout / 2); took > 0 {

@@ -388,7 +388,7 @@ type Sandbox struct {
 	// Remote is the machine that programs run on, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport], or workers for those that have
 	// joined at the servers of the store; default "": this machine.
 	Remote string
-	// Placement are the labels that a worker must have to run programs, each KEY=VALUE, with Remote workers; default none.
+	// Placement are the labels that a worker must have to run programs, each KEY=VALUE; default none.
 	Placement []string
 	// Runsc is the path of runsc; default the one that is found.
 	Runsc string
