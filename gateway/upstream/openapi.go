@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"sallyport/gateway/upstream/openapi"
+	"sallyport/gateway/upstream/webapi"
 )
 
 // maxSkippedLogged bounds the lines of the log about one document.
@@ -54,9 +55,9 @@ func (d *dialer) apiOptions(life context.Context, base http.RoundTripper, backgr
 		door.guard = &guard{auth: d.opts.Auth, remedy: remedyFor(s, d.opts.Auth), redactor: d.redactor, spawn: background.run}
 	}
 	return openapi.Options{
-		Document: s.OpenAPI, Server: s.URL, Variables: s.Variables, Headers: s.Headers, Query: s.Query,
-		Username: s.Basic.Username, Password: string(s.Basic.Password),
-		Include: s.Include, Exclude: s.Exclude, Transport: door, Documents: base, MaxResponse: int64(s.MaxMessage),
+		Document: s.OpenAPI, Server: s.URL, Variables: s.Variables,
+		Credentials: webapi.Credentials{Headers: s.Headers, Query: s.Query, Username: s.Basic.Username, Password: string(s.Basic.Password)},
+		Include:     s.Include, Exclude: s.Exclude, Transport: door, Documents: base, MaxResponse: int64(s.MaxMessage),
 	}
 }
 

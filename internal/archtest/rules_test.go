@@ -85,11 +85,15 @@ var importRules = append(commandRules(), []importRule{
 		"the order of calls is independent of what they are"},
 	{"gateway/upstream/inprocess", nil, nil,
 		"serving tools of this process is independent of what they are"},
-	{"gateway/upstream/openapi", []string{"gateway/upstream/inprocess", "internal/..."}, nil,
+	{"gateway/upstream/webapi", []string{"internal/..."}, nil,
+		"requests to an HTTP API are independent of what describes it"},
+	{"gateway/upstream/openapi", []string{"gateway/upstream/inprocess", "gateway/upstream/webapi", "internal/..."}, nil,
 		"the tools of an API are made from its document and served in this process"},
+	{"gateway/upstream/graphql", []string{"gateway/upstream/inprocess", "gateway/upstream/webapi", "internal/..."}, nil,
+		"the tools of an API are made from its schema and served in this process"},
 	{"gateway/upstream/commandtools", []string{"gateway/upstream/inprocess", "gateway/upstream/process", "internal/..."}, nil,
 		"the tools of programs are served in this process; the gateway starts their sandboxes"},
-	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
+	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
 		"the peers under gateway are independent: an upstream session needs no sandbox and no index"},
 	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // the server that tests log in to
 		"getting a token is independent of sessions: a session uses an Authorizer"},

@@ -9,6 +9,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"sallyport/gateway/upstream/webapi"
 )
 
 type bodyKind int
@@ -197,7 +199,7 @@ func (b *body) encode(args *object) ([]byte, string, error) {
 	}
 	switch b.kind {
 	case jsonBody:
-		return appendJSON(nil, value), b.mime, nil
+		return webapi.AppendJSON(nil, value), b.mime, nil
 	case formBody:
 		return b.form(value)
 	case multipartBody:
@@ -237,10 +239,10 @@ func (b *body) form(value any) ([]byte, string, error) {
 		e := b.encoding.Object(name)
 		style, explode := e.Text("style"), !e.Has("explode") || e.Flag("explode")
 		if style == "deepObject" || style == "" && isNested(v) {
-			pairs = append(pairs, deep(escape(name), v)...)
+			pairs = append(pairs, deep(webapi.Escape(name), v)...)
 			continue
 		}
-		pairs = append(pairs, formPairs(name, v, style, explode, escape)...)
+		pairs = append(pairs, formPairs(name, v, style, explode, webapi.Escape)...)
 	}
 	return []byte(strings.Join(pairs, "&")), b.mime, nil
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/gateway/upstream/openapi"
+	"sallyport/gateway/upstream/webapi"
 )
 
 // styles has one operation for each place, style and explode of a parameter.
@@ -88,7 +88,7 @@ func TestArgumentsStayInPlace(t *testing.T) {
 		{"undeclared", `{"v":"../x"}`}, {"header", `{"X-V":"a\r\nX-Admin: 1"}`}, {"simple", `{"v":"a","other":1}`}, {"simple", `[]`},
 	} {
 		_, err := api.Call(t.Context(), c.name, json.RawMessage(c.args))
-		if _, ok := errors.AsType[*openapi.ArgumentError](err); !ok {
+		if _, ok := errors.AsType[*webapi.ArgumentError](err); !ok {
 			t.Errorf("%s(%s): error %v, sent %s", c.name, c.args, err, s.last())
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+
+	"sallyport/gateway/upstream/webapi"
 )
 
 var validTypes = map[string]bool{"string": true, "number": true, "integer": true, "boolean": true, "array": true, "object": true, "null": true}
@@ -74,7 +76,7 @@ func keepList(_ *schemas, p place, _ int) (any, error) {
 func unique(values []any) []any {
 	seen, all := map[string]bool{}, []any{}
 	for _, v := range values {
-		if key := string(appendJSON(nil, v)); !seen[key] {
+		if key := string(webapi.AppendJSON(nil, v)); !seen[key] {
 			seen[key] = true
 			all = append(all, v)
 		}

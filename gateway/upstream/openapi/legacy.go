@@ -1,6 +1,10 @@
 package openapi
 
-import "slices"
+import (
+	"slices"
+
+	"sallyport/gateway/upstream/webapi"
+)
 
 // setLegacy reads what OpenAPI 2.0 says differently: the parameter is its own schema, and collectionFormat the style.
 func (p *parameter) setLegacy(at place) {
@@ -65,7 +69,7 @@ func (r *reader) legacyBody(o *operation, found []place) (others []place) {
 	}
 	schema := newObject("type", "object", "properties", properties)
 	if len(required) > 0 {
-		schema.Set("required", list(required))
+		schema.Set("required", webapi.List(required))
 	}
 	o.body = &body{mime: "application/x-www-form-urlencoded", kind: formBody, required: len(required) > 0, schema: place{fields, schema}, encoding: encoding}
 	if file || !slices.Contains(consumes, o.body.mime) && slices.Contains(consumes, "multipart/form-data") {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/sanitize"
 )
 
@@ -58,7 +59,7 @@ func openMain(ctx context.Context, opts *Options) (*loader, *document, error) {
 			return nil, nil, errors.New("the URL of the OpenAPI document is invalid")
 		}
 		u.Fragment = ""
-		l.origin, name = originOf(u), u.String()
+		l.origin, name = webapi.Origin(u), u.String()
 		l.client = &http.Client{Transport: opts.documents(), CheckRedirect: sameOrigin(l.origin)}
 	} else {
 		dir, err := os.OpenRoot(filepath.Dir(name))
@@ -175,7 +176,7 @@ func (l *loader) fetch(name string) ([]byte, error) {
 	req.Header.Set("Accept", "application/json, application/yaml, */*;q=0.5")
 	resp, err := l.client.Do(req)
 	if err != nil {
-		return nil, withoutURL(err)
+		return nil, webapi.WithoutURL(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -184,18 +185,10 @@ func (l *loader) fetch(name string) ([]byte, error) {
 	return readBounded(resp.Body)
 }
 
-// withoutURL returns the reason of an error of a request: its text has the URL, which may have a secret.
-func withoutURL(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
-}
-
 // sameOrigin returns a policy for redirects, which refuses those to another origin.
 func sameOrigin(origin string) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
-		if to := originOf(req.URL); to != origin {
+		if to := webapi.Origin(req.URL); to != origin {
 			return fmt.Errorf("the server redirects to %s, which is another host", show(to))
 		}
 		if len(via) > 5 {
@@ -220,7 +213,7 @@ func (l *loader) related(d *document, file string) (string, error) {
 		if err != nil {
 			return "", errors.New("the reference is not a URL")
 		}
-		if originOf(u) != l.origin {
+		if webapi.Origin(u) != l.origin {
 			return "", fmt.Errorf("the reference to %s leaves the host of the document", show(file))
 		}
 		u.Fragment = ""
@@ -235,12 +228,4 @@ func (l *loader) related(d *document, file string) (string, error) {
 		return "", fmt.Errorf("the reference to %s leaves the folder of the document", show(file))
 	}
 	return name, nil
-}
-
-func originOf(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
-	}
-	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"sallyport/gateway/upstream/openapi"
+	"sallyport/gateway/upstream/webapi"
 )
 
 // Each operation of a real API is a tool with schemas that a checker accepts.
@@ -167,7 +168,7 @@ func TestRemoteDocument(t *testing.T) {
 			_, _ = io.WriteString(w, "get: {operationId: more}")
 		}
 	}, "X-Key")
-	opts := openapi.Options{Document: s.URL + "/docs/api.yaml?token=s3cret-s3cret", Transport: s.Client().Transport, Documents: s.Client().Transport, Headers: map[string]string{"X-Key": "k-1234567890"}}
+	opts := openapi.Options{Document: s.URL + "/docs/api.yaml?token=s3cret-s3cret", Transport: s.Client().Transport, Documents: s.Client().Transport, Credentials: webapi.Credentials{Headers: map[string]string{"X-Key": "k-1234567890"}}}
 	const plain = "openapi: 3.0.0\npaths: {/a: {get: {operationId: a}}, /b: {$ref: more.yaml}}\n"
 
 	doc = plain + "servers: [{url: ../v1}]\n"

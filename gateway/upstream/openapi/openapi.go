@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
+	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/sanitize"
 )
 
@@ -21,10 +21,8 @@ type Options struct {
 	Server string
 	// Variables are values of the variables in the URL of the document's server.
 	Variables map[string]string
-	// Headers and Query are sent with every request. A parameter that they set is no argument.
-	Headers, Query map[string]string
-	// Username and Password are sent with every request if one is not "".
-	Username, Password string
+	// Credentials are sent with every request. A parameter that they set is no argument.
+	webapi.Credentials
 	// Include and Exclude choose operations: "tag:GLOB", "path:GLOB", or a glob of operationIds.
 	Include, Exclude []string
 	// Transport sends requests to the API; nil is http.DefaultTransport.
@@ -75,7 +73,7 @@ func Load(ctx context.Context, opts Options) (*API, error) {
 		return nil, noOperations(r.skipped)
 	}
 	a.Skipped = r.skipped
-	a.client = &http.Client{Transport: opts.Transport, CheckRedirect: a.redirect}
+	a.client = &http.Client{Transport: opts.Transport, CheckRedirect: webapi.FollowRedirect}
 	return a, nil
 }
 
@@ -135,10 +133,10 @@ func (o *Options) documents() http.RoundTripper {
 	}
 	at, err := url.Parse(o.Document)
 	server, err2 := url.Parse(o.Server)
-	if err != nil || err2 != nil || o.Server == "" || originOf(at) != originOf(server) {
+	if err != nil || err2 != nil || o.Server == "" || webapi.Origin(at) != webapi.Origin(server) {
 		return base
 	}
-	return &credentialed{base, o, originOf(at)}
+	return &credentialed{base, o, webapi.Origin(at)}
 }
 
 // credentialed adds the settings' credentials to requests to one origin.
@@ -150,35 +148,9 @@ type credentialed struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (c *credentialed) RoundTrip(req *http.Request) (*http.Response, error) {
-	if originOf(req.URL) == c.origin {
+	if webapi.Origin(req.URL) == c.origin {
 		req = req.Clone(req.Context())
-		c.opts.authorize(req)
+		c.opts.Authorize(req)
 	}
 	return c.base.RoundTrip(req)
-}
-
-// authorize adds the settings' headers, query and user to a request.
-func (o *Options) authorize(req *http.Request) {
-	for name, value := range o.Headers {
-		if strings.EqualFold(name, "Host") {
-			req.Host = value
-			continue
-		}
-		req.Header.Set(name, value)
-	}
-	if o.Username != "" || o.Password != "" {
-		req.SetBasicAuth(o.Username, o.Password)
-	}
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(o.Query)) {
-		pairs = append(pairs, escape(name)+"="+escape(o.Query[name]))
-	}
-	req.URL.RawQuery = joinQuery(req.URL.RawQuery, pairs)
-}
-
-func joinQuery(query string, pairs []string) string {
-	if query != "" {
-		pairs = append([]string{query}, pairs...)
-	}
-	return strings.Join(pairs, "&")
 }

@@ -4,22 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"sallyport/gateway/upstream/webapi"
 )
-
-// An ArgumentError reports arguments that cannot be sent.
-type ArgumentError struct{ Reason string }
-
-// Error returns the reason.
-func (e *ArgumentError) Error() string { return e.Reason }
-
-func invalid(format string, args ...any) error { return &ArgumentError{fmt.Sprintf(format, args...)} }
 
 // request returns the request of a call.
 func (a *API) request(ctx context.Context, o *operation, raw json.RawMessage) (*http.Request, error) {
@@ -33,19 +25,19 @@ func (a *API) request(ctx context.Context, o *operation, raw json.RawMessage) (*
 	}
 	at, err := url.Parse(o.server + path)
 	if err != nil {
-		return nil, invalid("the arguments make an invalid URL")
+		return nil, webapi.Invalid("the arguments make an invalid URL")
 	}
 	server, err := url.Parse(o.server)
-	if err != nil || originOf(at) != originOf(server) {
-		return nil, invalid("the arguments make a URL of another host")
+	if err != nil || webapi.Origin(at) != webapi.Origin(server) {
+		return nil, webapi.Invalid("the arguments make a URL of another host")
 	}
 	content, kind, err := o.content(args)
 	if err != nil {
-		return nil, &ArgumentError{err.Error()}
+		return nil, webapi.Invalid("%s", err.Error())
 	}
 	req, err := http.NewRequestWithContext(ctx, o.method, at.String(), nil)
 	if err != nil {
-		return nil, invalid("the arguments make an invalid request")
+		return nil, webapi.Invalid("the arguments make an invalid request")
 	}
 	if kind != "" {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
@@ -57,7 +49,7 @@ func (a *API) request(ctx context.Context, o *operation, raw json.RawMessage) (*
 	if err := o.addParameters(req, args); err != nil {
 		return nil, err
 	}
-	a.opts.authorize(req)
+	a.opts.Authorize(req)
 	return req, nil
 }
 
@@ -76,11 +68,11 @@ func (o *operation) arguments(raw json.RawMessage) (*object, error) {
 	v, err := parseJSON(raw, nil)
 	args, ok := v.(*object)
 	if err != nil || !ok {
-		return nil, invalid("the arguments must be a JSON object")
+		return nil, webapi.Invalid("the arguments must be a JSON object")
 	}
 	for _, name := range args.Keys() {
 		if !o.takes(name) {
-			return nil, invalid("unknown argument %.80q", name)
+			return nil, webapi.Invalid("unknown argument %.80q", name)
 		}
 	}
 	for _, p := range o.params {
@@ -88,7 +80,7 @@ func (o *operation) arguments(raw json.RawMessage) (*object, error) {
 			args.Remove(p.name)
 		}
 		if p.required && !args.Has(p.name) {
-			return nil, invalid("the argument %s is missing", p.name)
+			return nil, webapi.Invalid("the argument %s is missing", p.name)
 		}
 	}
 	return args, nil
@@ -113,17 +105,17 @@ func (o *operation) expandPath(args *object) (string, error) {
 		v := args.Get(p.name)
 		text := p.inPath(v)
 		if p.asJSON {
-			text = url.PathEscape(string(appendJSON(nil, v)))
+			text = url.PathEscape(string(webapi.AppendJSON(nil, v)))
 		}
 		if plain(v) == "" || climbs(v) {
-			bad = invalid("the argument %s cannot be empty, or have a segment . or ..", p.name)
+			bad = webapi.Invalid("the argument %s cannot be empty, or have a segment . or ..", p.name)
 		}
 		values[p.wire] = text
 	}
 	path := pathVariableOf(o.path, func(name string) string { return values[name] })
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
-			bad = invalid("the arguments make a path with the segment %s", segment)
+			bad = webapi.Invalid("the arguments make a path with the segment %s", segment)
 		}
 	}
 	return escapeTemplate(path), bad
@@ -157,17 +149,17 @@ func (o *operation) addParameters(req *http.Request, args *object) error {
 		case "header":
 			text := simple(v, p.explode, ",", func(s string) string { return s })
 			if p.asJSON {
-				text = string(appendJSON(nil, v))
+				text = string(webapi.AppendJSON(nil, v))
 			}
 			if strings.ContainsFunc(text, isControl) {
-				return invalid("the argument %s cannot have a control character: it is a header", p.name)
+				return webapi.Invalid("the argument %s cannot have a control character: it is a header", p.name)
 			}
 			req.Header.Set(p.wire, text)
 		case "cookie":
-			cookies = append(cookies, formPairs(p.wire, v, "form", p.explode, escape)...)
+			cookies = append(cookies, formPairs(p.wire, v, "form", p.explode, webapi.Escape)...)
 		}
 	}
-	req.URL.RawQuery = joinQuery(req.URL.RawQuery, query)
+	req.URL.RawQuery = webapi.JoinQuery(req.URL.RawQuery, query)
 	if len(cookies) > 0 {
 		req.Header.Set("Cookie", strings.Join(cookies, "; "))
 	}
@@ -175,14 +167,3 @@ func (o *operation) addParameters(req *http.Request, args *object) error {
 }
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-
-// redirect follows redirects within the server of a request, with the same method. Other responses are the result of the call.
-func (a *API) redirect(req *http.Request, via []*http.Request) error {
-	if originOf(req.URL) != originOf(via[0].URL) || req.Method != via[0].Method {
-		return http.ErrUseLastResponse
-	}
-	if len(via) > 5 {
-		return errors.New("too many redirects")
-	}
-	return nil
-}

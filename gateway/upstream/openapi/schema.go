@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/sanitize"
 )
 
@@ -59,7 +60,7 @@ func (r *reader) buildSchema(response bool, root func(s *schemas) (*object, erro
 			return nil, err
 		}
 		if fits || brief {
-			return appendJSON(nil, o), nil
+			return webapi.AppendJSON(nil, o), nil
 		}
 	}
 	return nil, nil // not reached
@@ -67,7 +68,7 @@ func (r *reader) buildSchema(response bool, root func(s *schemas) (*object, erro
 
 // addDefinitions adds what o refers to, breadth first. It reports false if it stops because o is too large.
 func (s *schemas) addDefinitions(o *object) (bool, error) {
-	defs, size := newObject(), len(appendJSON(nil, o))
+	defs, size := newObject(), len(webapi.AppendJSON(nil, o))
 	for len(s.queue) > 0 {
 		if size > maxSchema && !s.brief {
 			return false, nil
@@ -92,7 +93,7 @@ func (s *schemas) definition(ref reference, full bool) (json.RawMessage, error) 
 	if full {
 		p, err := s.l.lookup(ref)
 		if word := p.object().Text("type"); err == nil && validTypes[word] {
-			return appendJSON(nil, newObject("type", word)), nil
+			return webapi.AppendJSON(nil, newObject("type", word)), nil
 		}
 		return json.RawMessage("{}"), err
 	}
@@ -109,7 +110,7 @@ func (s *schemas) definition(ref reference, full bool) (json.RawMessage, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &converted{appendJSON(nil, v), s.uses}
+	c := &converted{webapi.AppendJSON(nil, v), s.uses}
 	s.cache[key] = c
 	return c.data, nil
 }

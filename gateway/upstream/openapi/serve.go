@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream/inprocess"
+	"sallyport/gateway/upstream/webapi"
 )
 
 // Serve returns the client's end of a connection to the API as an MCP server. A call is sent while its request is
@@ -19,7 +20,7 @@ func (a *API) Serve() mcp.Connection {
 
 func (a *API) serveCall(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
 	result, err := a.Call(ctx, name, args)
-	if e, ok := errors.AsType[*ArgumentError](err); ok {
+	if e, ok := errors.AsType[*webapi.ArgumentError](err); ok {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Reason}
 	}
 	return result, err

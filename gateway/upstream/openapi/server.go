@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"sallyport/gateway/upstream/webapi"
 )
 
 // serverOf returns the URL of the server of an operation: that of the settings, or else that of the document. All requests go to one
@@ -38,7 +40,7 @@ func hostOf(address string) string {
 	if err != nil {
 		return ""
 	}
-	return originOf(u)
+	return webapi.Origin(u)
 }
 
 // firstServer returns the first of the servers of a document, a path or an operation.
@@ -71,7 +73,7 @@ func (r *reader) documentServer(server *object) (string, error) {
 		return "", errors.New("the document names no server; set the url of the upstream")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return "", errors.New("the URL of its server is neither https:// nor http://")
-	case r.l.dir == nil && originOf(u) != r.l.origin:
+	case r.l.dir == nil && webapi.Origin(u) != r.l.origin:
 		return "", fmt.Errorf("its server, %s, is another host than the document's; set the url of the upstream", show(u.Host))
 	}
 	u.RawQuery, u.Fragment, u.User = "", "", nil

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"sallyport/gateway/upstream/webapi"
 )
 
 // plain returns a value as text: a list or an object in JSON.
@@ -19,11 +21,8 @@ func plain(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	}
-	return string(appendJSON(nil, v))
+	return string(webapi.AppendJSON(nil, v))
 }
-
-// escape escapes a text for a query; a space is %20, which every server reads.
-func escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
 // escapeReserved leaves the reserved characters that have no meaning in a query as they are.
 func escapeReserved(text string) string {
@@ -32,7 +31,7 @@ func escapeReserved(text string) string {
 		if c := text[i]; strings.IndexByte(":/?@!$'()*,;", c) >= 0 {
 			b.WriteByte(c)
 		} else {
-			b.WriteString(escape(text[i : i+1]))
+			b.WriteString(webapi.Escape(text[i : i+1]))
 		}
 	}
 	return b.String()
@@ -59,21 +58,21 @@ func deep(name string, v any) (pairs []string) {
 	switch v := v.(type) {
 	case *object:
 		for _, key := range v.Keys() {
-			pairs = append(pairs, deep(name+"["+escape(key)+"]", v.Get(key))...)
+			pairs = append(pairs, deep(name+"["+webapi.Escape(key)+"]", v.Get(key))...)
 		}
 	case []any:
 		for i, one := range v {
 			pairs = append(pairs, deep(name+"["+strconv.Itoa(i)+"]", one)...)
 		}
 	default:
-		pairs = []string{name + "=" + escape(plain(v))}
+		pairs = []string{name + "=" + webapi.Escape(plain(v))}
 	}
 	return pairs
 }
 
 // formPairs encodes a value for a query or a form in the styles form, spaceDelimited and pipeDelimited.
 func formPairs(name string, v any, style string, explode bool, esc func(string) string) (pairs []string) {
-	key := escape(name)
+	key := webapi.Escape(name)
 	separator := map[string]string{"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}[style]
 	if separator == "" {
 		separator = ","
@@ -92,7 +91,7 @@ func formPairs(name string, v any, style string, explode bool, esc func(string) 
 			return []string{key + "=" + joined(flattened(v), separator, esc)}
 		}
 		for _, k := range v.Keys() {
-			pairs = append(pairs, escape(k)+"="+esc(plain(v.Get(k))))
+			pairs = append(pairs, webapi.Escape(k)+"="+esc(plain(v.Get(k))))
 		}
 		return pairs
 	}
@@ -170,15 +169,15 @@ func (p *parameter) matrix(v any, esc func(string) string) string {
 
 // inQuery encodes the value of a parameter in the query.
 func (p *parameter) inQuery(v any) []string {
-	esc := escape
+	esc := webapi.Escape
 	if p.reserved {
 		esc = escapeReserved
 	}
 	if p.asJSON {
-		return []string{escape(p.wire) + "=" + esc(string(appendJSON(nil, v)))}
+		return []string{webapi.Escape(p.wire) + "=" + esc(string(webapi.AppendJSON(nil, v)))}
 	}
 	if p.style == "deepObject" {
-		return deep(escape(p.wire), v)
+		return deep(webapi.Escape(p.wire), v)
 	}
 	return formPairs(p.wire, v, p.style, p.explode, esc)
 }

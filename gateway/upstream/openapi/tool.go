@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"sallyport/gateway/upstream/webapi"
 )
 
 // definition returns the definition of the tool of an operation.
@@ -34,7 +36,7 @@ func (r *reader) definition(o *operation) (json.RawMessage, error) {
 		tool.Set("outputSchema", output)
 	}
 	tool.Set("annotations", o.annotations())
-	return appendJSON(nil, tool), nil
+	return webapi.AppendJSON(nil, tool), nil
 }
 
 // annotations derives the hints from the method. What POST and PATCH do is not known.
@@ -84,7 +86,7 @@ func (r *reader) input(s *schemas, o *operation) (*object, error) {
 	}
 	schema := newObject("type", "object", "properties", properties)
 	if len(required) > 0 {
-		schema.Set("required", list(required))
+		schema.Set("required", webapi.List(required))
 	}
 	schema.Set("additionalProperties", false)
 	if r.opts.Server == "" {
@@ -242,7 +244,7 @@ func (r *reader) responses(o *operation) (found []place, err error) {
 		if so == nil || len(so.Keys()) == 0 || so.Text("type") == "file" {
 			continue
 		}
-		if key := schema.doc.name + string(appendJSON(nil, withoutText(so))); !seen[key] && len(found) < 8 {
+		if key := schema.doc.name + string(webapi.AppendJSON(nil, withoutText(so))); !seen[key] && len(found) < 8 {
 			seen[key] = true
 			found = append(found, schema)
 		}

@@ -1,9 +1,6 @@
 package openapi
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"sallyport/internal/jsonobject"
 )
 
@@ -24,56 +21,4 @@ func parseJSON(data []byte, m *meter) (any, error) {
 		}
 		return nil
 	})
-}
-
-// appendJSON appends a value in JSON.
-func appendJSON(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case *object:
-		b = append(b, '{')
-		for i, key := range v.Keys() {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendJSON(b, key), ':')
-			b = appendJSON(b, v.Get(key))
-		}
-		return append(b, '}')
-	case []any:
-		b = append(b, '[')
-		for i, one := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendJSON(b, one)
-		}
-		return append(b, ']')
-	case json.RawMessage:
-		return append(b, v...)
-	case string:
-		return appendText(b, v)
-	}
-	data, err := json.Marshal(v)
-	if err != nil { // a number out of range of JSON, which YAML has
-		return append(b, "null"...)
-	}
-	return append(b, data...)
-}
-
-// appendText appends a string in JSON, without escaping HTML.
-func appendText(b []byte, s string) []byte {
-	w := bytes.NewBuffer(b)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string is always valid
-	return bytes.TrimRight(w.Bytes(), "\n")
-}
-
-// texts returns a list of strings as a JSON list.
-func list(texts []string) []any {
-	all := make([]any, len(texts))
-	for i, t := range texts {
-		all[i] = t
-	}
-	return all
 }
