@@ -151,7 +151,7 @@ func (d *dialer) dialLegacySSE(ctx, life context.Context, door *originTransport)
 // HTTP with SSE, and that transport has not been tried yet. A JSON-RPC error comes from
 // a server that supports streamable HTTP.
 func (d *dialer) shouldTrySSE(err error) bool {
-	if d.settings.URL == "" || d.settings.OpenAPI != "" || d.settings.Transport == "streamable" || d.usesSSE() {
+	if d.settings.URL == "" || d.settings.IsAPI() || d.settings.Transport == "streamable" || d.usesSSE() {
 		return false
 	}
 	switch httpStatus(err) {

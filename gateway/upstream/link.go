@@ -177,8 +177,8 @@ func (l *link) startListening() {
 
 func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 	switch {
-	case d.settings.OpenAPI != "":
-		return d.dialOpenAPI(ctx)
+	case d.settings.IsAPI():
+		return d.dialAPI(ctx)
 	case len(d.settings.Tools) > 0:
 		return d.dialTools(ctx)
 	case d.settings.HasProcess() && d.settings.URL == "":
@@ -245,7 +245,7 @@ func (d *dialer) implementation() *mcp.Implementation {
 }
 
 func (d *dialer) sessionOptions() *mcp.ClientSessionOptions {
-	if d.settings.OpenAPI != "" || len(d.settings.Tools) > 0 || d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
+	if d.settings.IsAPI() || len(d.settings.Tools) > 0 || d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacy}
 	}
 	return nil

@@ -223,6 +223,8 @@ var libraryOwners = []libraryOwner{
 		"bleve's interface of segments uses it for deleted documents"},
 	{"github.com/gorilla/websocket", []string{"sandbox/bridge"}, nil,
 		"the bridge is the only connection out of a sandbox, so one package reads its frames"},
+	{"github.com/vektah/gqlparser", []string{"gateway/upstream/graphql"}, nil,
+		"one package reads GraphQL"},
 	{"gopkg.in/yaml.v3", []string{"internal/config", "internal/settingsfile", "gateway/upstream/openapi", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "internal/keyschema", "gateway/plugin/folder", "gateway/workflow/spec", "gateway/workflow/flowtest", "bench/firsttry"}, []string{"cmd/..."}, // as Lima reads its configuration
 		"yamlstrict reads YAML of people strictly, with positions of errors; yamledit and settingsfile edit it, clients reads other programs' settings"},
 	{"github.com/pelletier/go-toml", []string{"internal/clients"}, nil,
@@ -311,6 +313,7 @@ var dependencies = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema/v6":                          "checks of arguments against a tool's schema",
 	"github.com/spf13/cobra":                                            "the command line",
 	"github.com/spf13/pflag":                                            "the flags of cobra's commands, as manual pages list them",
+	"github.com/vektah/gqlparser/v2":                                    "GraphQL: schemas and selections of fields are parsed and checked as servers do",
 	"github.com/tailscale/hujson":                                       "JSON with comments: other clients' settings are edited, not rewritten",
 	"github.com/zalando/go-keyring":                                     "the operating system's keyring",
 	"github.com/zitadel/oidc/v3":                                        "sign-in at OpenID providers, checks of access tokens over HTTP, and the authorization server of the tests",

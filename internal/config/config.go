@@ -226,7 +226,7 @@ type Login struct {
 }
 
 // Upstream is one MCP server, reached over stdio if Command or Isolate.Image is set, over
-// streamable HTTP if URL is set, the API that the document OpenAPI describes, or programs that are tools.
+// streamable HTTP if URL is set, an API that OpenAPI or GraphQL describes, or programs that are tools.
 type Upstream struct {
 	// Name is the key in the file: a letter, then letters, digits, "-" and "_".
 	Name string
@@ -260,9 +260,10 @@ type Upstream struct {
 	// server requires one and a person has logged in.
 	Auth Auth
 
-	// OpenAPI is the document of an HTTP API whose operations become tools: a URL, or the path of a file. With it, url is
-	// the base URL of the API; default that in the document.
+	// OpenAPI is the document of an HTTP API, of which each operation becomes a tool: a URL or a file. With it, url is that of the API; default the document's.
 	OpenAPI string
+	// GraphQL is a GraphQL API, of which each query and mutation becomes a tool: its URL, or a file with its schema (SDL, or JSON of introspection) and url.
+	GraphQL string
 	// Variables are the values of variables in the base URL that the document names.
 	Variables map[string]string
 	// Query are parameters that are sent in the query of every request to the API, such as an API key.
@@ -274,8 +275,8 @@ type Upstream struct {
 	// has a command, a URL, a document or tools.
 	Tools []commandtool.Tool
 
-	// Include are globs (as path.Match) of the wire names of tools to take; default all. With openapi they are globs of
-	// operationIds, tag:GLOB or path:GLOB, in which ** matches several segments.
+	// Include are globs (as path.Match) of the wire names of tools to take; default all. With openapi they are globs of operationIds, tag:GLOB
+	// or path:GLOB, in which ** matches several segments, with graphql also query:GLOB and mutation:GLOB.
 	Include []string
 	// Exclude are globs of tools to leave out. They have precedence.
 	Exclude []string

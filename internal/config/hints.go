@@ -97,15 +97,15 @@ func adviseValue(at path, n *yaml.Node) string {
 // transportKeys are keys of an upstream, each with the keys of transports that do not have it.
 var transportKeys = map[string][]string{
 	"url": {"command", "tools"}, "headers": {"command", "tools"}, "socket": {"command", "tools"}, "transport": {"command", "tools"}, "auth": {"command", "tools"},
-	"command": {"url", "openapi", "tools"}, "args": {"url", "openapi", "tools"}, "env": {"url", "openapi"}, "cwd": {"url", "openapi"}, "tools": {"url", "openapi", "command"},
-	"openapi": {"command", "url", "tools"}, "variables": {"command", "url", "tools"}, "query": {"command", "url", "tools"}, "basic": {"command", "url", "tools"},
+	"command": {"url", "openapi", "graphql", "tools"}, "args": {"url", "openapi", "graphql", "tools"}, "env": {"url", "openapi", "graphql"}, "cwd": {"url", "openapi", "graphql"}, "tools": {"url", "openapi", "graphql", "command"},
+	"openapi": {"command", "url", "tools", "graphql"}, "graphql": {"command", "url", "tools", "openapi"}, "variables": {"command", "url", "tools"}, "query": {"command", "url", "tools"}, "basic": {"command", "url", "tools"},
 }
 
 // fitsUpstream reports whether a key fits the transport of an upstream.
 func fitsUpstream(at path, mapping *yaml.Node, name string) bool {
 	has := func(key string) bool { return yamlstrict.ValueOf(mapping, key) != nil }
-	openapi := slices.Contains([]string{"openapi", "variables", "query", "basic"}, name) && has("openapi")
-	return !isUpstream(at) || openapi || !slices.ContainsFunc(transportKeys[name], has)
+	api := slices.Contains([]string{"openapi", "graphql", "variables", "query", "basic"}, name) && (has("openapi") || has("graphql"))
+	return !isUpstream(at) || api || !slices.ContainsFunc(transportKeys[name], has)
 }
 
 // maxElsewhere bounds the mappings that a message names.

@@ -22,8 +22,9 @@ func (u Upstream) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "upstream %q (", u.Name)
 	switch {
-	case u.OpenAPI != "":
-		fmt.Fprintf(&b, "openapi, headers %v, query %v", u.Headers, u.Query)
+	case u.IsAPI():
+		key, _ := u.document()
+		fmt.Fprintf(&b, "%s, headers %v, query %v", key, u.Headers, u.Query)
 	case len(u.Tools) > 0:
 		fmt.Fprintf(&b, "%d tools, env %v", len(u.Tools), u.Env)
 	case u.URL != "":

@@ -21,19 +21,20 @@ func (u Upstream) transportProblems(at path) []problem {
 	}
 	all := u.apiKeyProblems(at)
 	switch {
-	case u.OpenAPI != "" && u.Command != "":
-		return []problem{{at: at.To("openapi"), onKey: true, message: fmt.Sprintf(`%s has a "command" and "openapi"; keep one of them`, label(at))}}
-	case len(u.Tools) > 0 && u.Command+u.URL+u.OpenAPI != "":
+	case u.IsAPI() && u.Command != "" || u.OpenAPI != "" && u.GraphQL != "":
+		key, _ := u.document()
+		return []problem{{at: at.To(key), onKey: true, message: fmt.Sprintf(`%s has %q and something else to connect to; keep one of them`, label(at), key)}}
+	case len(u.Tools) > 0 && (u.Command+u.URL != "" || u.IsAPI()):
 		return []problem{{at: at.To("tools"), onKey: true, message: fmt.Sprintf(`%s has "tools" and something else to connect to; keep one of them`, label(at))}}
-	case !u.HasProcess() && u.URL == "" && u.OpenAPI == "" && len(u.Tools) == 0:
-		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi"), at.To("tools")},
-			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), or "tools" that are programs`, label(at))}}
+	case !u.HasProcess() && u.URL == "" && !u.IsAPI() && len(u.Tools) == 0:
+		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi"), at.To("graphql"), at.To("tools")},
+			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), a "graphql" API, or "tools" that are programs`, label(at))}}
 	case u.Command != "" && u.URL != "":
 		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, label(at))}}
 	}
 	process, web := u.processKeys(), u.httpKeys()
 	switch {
-	case u.URL+u.OpenAPI != "":
+	case u.URL != "" || u.IsAPI():
 		web = nil
 	case len(u.Tools) > 0:
 		process = slices.DeleteFunc(process, func(name string) bool { return name != "args" })
@@ -51,7 +52,7 @@ func (u Upstream) transportProblems(at path) []problem {
 
 // HasProcess reports whether its server is a process of this machine: a command, or the program of an image.
 func (u Upstream) HasProcess() bool {
-	return u.Command != "" || u.Isolate != nil && u.Isolate.Image != "" && u.URL+u.OpenAPI == "" && len(u.Tools) == 0
+	return u.Command != "" || u.Isolate != nil && u.Isolate.Image != "" && u.URL == "" && !u.IsAPI() && len(u.Tools) == 0
 }
 
 // setKey is a key of an upstream, and whether it has a value.

@@ -140,8 +140,8 @@ func (u Upstream) problems(at path) []problem {
 	if len(u.Tools) > 0 {
 		return append(all, u.toolProblems(at)...)
 	}
-	if u.OpenAPI != "" {
-		return append(all, u.openAPIProblems(at)...)
+	if u.IsAPI() {
+		return append(all, u.apiProblems(at)...)
 	}
 	if u.URL != "" {
 		return append(all, u.httpProblems(at)...)

@@ -35,6 +35,7 @@ type Entry struct {
 	Transport   string          `yaml:"transport,omitempty"`
 	Auth        *EntryAuth      `yaml:"auth,omitempty"`
 	OpenAPI     string          `yaml:"openapi,omitempty"`
+	GraphQL     string          `yaml:"graphql,omitempty"`
 	Query       Values          `yaml:"query,omitempty"`
 	Include     []string        `yaml:"include,omitempty,flow"`
 	Exclude     []string        `yaml:"exclude,omitempty,flow"`
@@ -150,7 +151,7 @@ func (e Entry) Same(o Entry) bool {
 		return t
 	}
 	return e.Command == o.Command && e.Image() == o.Image() && slices.Equal(e.Args, o.Args) && maps.Equal(e.Env, o.Env) && e.Dir == o.Dir &&
-		e.URL == o.URL && e.OpenAPI == o.OpenAPI && maps.Equal(e.Query, o.Query) && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
+		e.URL == o.URL && e.OpenAPI == o.OpenAPI && e.GraphQL == o.GraphQL && maps.Equal(e.Query, o.Query) && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
 }
 
 // File is a settings file that is edited in memory. Save writes it. Edits change only
@@ -373,7 +374,7 @@ func (f *File) Save() error {
 
 // Texts returns all texts of the entry that may have references.
 func (e Entry) Texts() []string {
-	all := []string{e.Description, e.Command, e.Dir, e.URL, e.Socket, e.OpenAPI}
+	all := []string{e.Description, e.Command, e.Dir, e.URL, e.Socket, e.OpenAPI, e.GraphQL}
 	all = append(all, e.Args...)
 	values := []Values{e.Env, e.Headers, e.Query}
 	if e.Isolate != nil {

@@ -19,7 +19,7 @@ import (
 
 const (
 	maxErrors    = 5    // errors of a response that are shown
-	maxErrorText = 4000 // characters of what there is of the data beside errors
+	maxErrorText = 4000 // characters of what there is of the data that comes with errors
 )
 
 // response is the response of a GraphQL server.
@@ -168,7 +168,7 @@ func (a *API) post(ctx context.Context, text string, variables json.RawMessage) 
 	return resp, nil
 }
 
-// refusedFields returns the paths, below the result, of the fields with an error, if there is a result beside all errors.
+// refusedFields returns the paths, below the result, of the fields with an error, if there is a result in spite of all errors.
 func (r *response) refusedFields(o *operation) (paths [][]string) {
 	if data := r.Data[o.field.Name]; len(data) == 0 || string(data) == "null" {
 		return nil

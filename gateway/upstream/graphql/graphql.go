@@ -36,7 +36,7 @@ type Options struct {
 	MaxResponse int64
 }
 
-// API is an API whose queries and mutations can be called. It is safe for concurrent use.
+// API is an API with queries and mutations that can be called. It is safe for concurrent use.
 type API struct {
 	// Skipped are the operations that are no tools, with the reason.
 	Skipped []string
@@ -101,6 +101,15 @@ func (a *API) Names() []string {
 
 // Definitions returns the definitions of the tools, as in the result of tools/list. They must not be modified.
 func (a *API) Definitions() []json.RawMessage { return a.definitions }
+
+// Connect reads what describes an API and returns the client's end of a connection to it, as [API.Serve] does, and [API.Skipped].
+func Connect(ctx context.Context, opts Options) (mcp.Connection, []string, error) {
+	a, err := Load(ctx, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.Serve(), a.Skipped, nil
+}
 
 // Serve returns the client's end of a connection to the API as an MCP server. A call is sent while its request is
 // written: the error of the transport is that of Write, unless it is a [*jsonrpc.Error].

@@ -1,14 +1,16 @@
 package graphql_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"sallyport/gateway/upstream/graphql"
 )
@@ -23,23 +25,34 @@ func TestTools(t *testing.T) {
 	if len(api.Skipped) != 1 || !strings.Contains(api.Skipped[0], "query all") {
 		t.Errorf("skipped: %q", api.Skipped)
 	}
+	compile(t, api)
+}
+
+// compile fails the test if a schema of a tool is invalid, and returns the size of the largest definition.
+func compile(t *testing.T, api *graphql.API) (largest int) {
+	t.Helper()
+	c := jsonschema.NewCompiler()
 	for _, raw := range api.Definitions() {
-		var tool struct {
-			Name                      string
-			InputSchema, OutputSchema *jsonschema.Schema
-		}
-		if err := json.Unmarshal(raw, &tool); err != nil {
+		largest = max(largest, len(raw))
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+		if err != nil {
 			t.Fatalf("%v in %s", err, raw)
 		}
-		for _, schema := range []*jsonschema.Schema{tool.InputSchema, tool.OutputSchema} {
-			if schema == nil {
+		tool := v.(map[string]any)
+		for _, key := range []string{"inputSchema", "outputSchema"} {
+			if tool[key] == nil {
 				continue
 			}
-			if _, err := schema.Resolve(nil); err != nil {
-				t.Errorf("%s: %v", tool.Name, err)
+			at := fmt.Sprintf("mem:///%v/%s.json", tool["name"], key)
+			if err := c.AddResource(at, tool[key]); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Compile(at); err != nil {
+				t.Errorf("%s: %v", at, err)
 			}
 		}
 	}
+	return largest
 }
 
 // TestCalls: what the server receives is what was meant, and its answers are the results.
@@ -248,21 +261,7 @@ func TestGitHub(t *testing.T) {
 	if n := len(api.Definitions()); n < 250 || len(api.Skipped) > 1 {
 		t.Errorf("%d tools, skipped %q", n, api.Skipped)
 	}
-	largest := 0
-	for _, raw := range api.Definitions() {
-		var tool struct {
-			Name                      string
-			InputSchema, OutputSchema *jsonschema.Schema
-		}
-		if err := json.Unmarshal(raw, &tool); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tool.InputSchema.Resolve(nil); err != nil {
-			t.Errorf("%s: %v", tool.Name, err)
-		}
-		largest = max(largest, len(raw))
-	}
-	t.Logf("%d tools, the largest of %d bytes", len(api.Definitions()), largest)
+	t.Logf("%d tools, the largest of %d bytes", len(api.Definitions()), compile(t, api))
 }
 
 func FuzzSchema(f *testing.F) {

@@ -1,4 +1,4 @@
-// Package webapi has what upstreams share whose tools are requests to an HTTP API: [Credentials] of the settings, what
+// Package webapi has what upstreams share if their tools are requests to an HTTP API: [Credentials] of the settings, what
 // redirects are followed, and results of tools/call in JSON.
 package webapi
 

@@ -106,6 +106,8 @@ func Transport(up config.Upstream) string {
 	switch {
 	case up.OpenAPI != "":
 		return "openapi"
+	case up.GraphQL != "":
+		return "graphql"
 	case len(up.Tools) > 0:
 		return "command"
 	case up.HasProcess():

@@ -22,7 +22,7 @@ func upstreamsAddCommand(a *app) *cobra.Command {
 	var e settingsfile.Entry
 	var headers, env []string
 	cmd := &cobra.Command{
-		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | -- COMMAND [ARG...]}",
+		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | --graphql API | -- COMMAND [ARG...]}",
 		Short: "add an upstream to the settings",
 		Long: `Add appends an upstream to upstreams.yaml; the rest of the file is not changed. The
 file is created if it does not exist. The upstream is not started; see sallyport
@@ -33,7 +33,8 @@ Write secrets as references to variables, in quotes for the shell:
 		Example: `  sallyport upstreams add files -- npx -y @modelcontextprotocol/server-filesystem /data
   sallyport upstreams add tickets --url https://tickets.example.com/mcp \
     --header 'Authorization=Bearer ${TICKETS_TOKEN}'
-  sallyport upstreams add pets --openapi ./pets.yaml --url https://pets.example.com/v1`,
+  sallyport upstreams add pets --openapi ./pets.yaml --url https://pets.example.com/v1
+  sallyport upstreams add shop --graphql https://shop.example.com/graphql`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := upstreamFrom(cmd, &e, args, headers, env); err != nil {
 				return err
@@ -44,6 +45,7 @@ Write secrets as references to variables, in quotes for the shell:
 	flags := cmd.Flags()
 	flags.StringVar(&e.URL, "url", "", "the `URL` of a server that speaks streamable HTTP or SSE")
 	flags.StringVar(&e.OpenAPI, "openapi", "", "the OpenAPI `DOCUMENT` of an HTTP API, a file or URL; --url then is the\nURL of the API, default that in the document")
+	flags.StringVar(&e.GraphQL, "graphql", "", "the URL of a GraphQL `API`, or a file with its schema; --url then is the\nURL of the API")
 	flags.StringArrayVar(&headers, "header", nil, "send a header `NAME=VALUE` with every request; may be repeated")
 	flags.StringArrayVar(&env, "env", nil, "set a variable `NAME=VALUE` for the command; may be repeated")
 	flags.StringVar(&e.Dir, "cwd", "", "start the command in this `DIR`")
@@ -63,10 +65,10 @@ func upstreamFrom(cmd *cobra.Command, e *settingsfile.Entry, args, headers, env 
 		return cli.Misuse(cmd, "add needs the name of the upstream")
 	case dash > 1:
 		return cli.Misuse(cmd, "add takes one name, not also %.40q; a command comes after --", args[1])
-	case e.URL == "" && e.OpenAPI == "" && len(command) == 0:
-		return cli.Misuse(cmd, "add needs --url URL, --openapi DOCUMENT, or -- and a command")
-	case (e.URL != "" || e.OpenAPI != "") && len(command) > 0:
-		return cli.Misuse(cmd, "add takes a --url, an --openapi or a command, not both")
+	case e.URL+e.OpenAPI+e.GraphQL == "" && len(command) == 0:
+		return cli.Misuse(cmd, "add needs --url URL, --openapi DOCUMENT, --graphql API, or -- and a command")
+	case e.URL+e.OpenAPI+e.GraphQL != "" && len(command) > 0 || e.OpenAPI != "" && e.GraphQL != "":
+		return cli.Misuse(cmd, "add takes a --url, an --openapi, a --graphql or a command, not both")
 	}
 	e.Name = args[0]
 	if len(command) > 0 {
@@ -107,8 +109,10 @@ func (a *app) upstreamsAdd(e settingsfile.Entry) error {
 	if err != nil {
 		return err
 	}
-	if e.OpenAPI, err = documentFrom(f.Path, e.OpenAPI); err != nil {
-		return err
+	for _, document := range []*string{&e.OpenAPI, &e.GraphQL} {
+		if *document, err = documentFrom(f.Path, *document); err != nil {
+			return err
+		}
 	}
 	if err := f.Add(e); err != nil {
 		return editError(f, e.Name, err)

@@ -9,16 +9,18 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/graphql"
 	"sallyport/gateway/upstream/openapi"
 	"sallyport/gateway/upstream/webapi"
 )
 
-// maxSkippedLogged bounds the lines of the log about one document.
+// maxSkippedLogged bounds the lines of the log about one API.
 const maxSkippedLogged = 5
 
-// dialOpenAPI reads the document of an API and returns the connection to its tools, which are served in this process.
-func (d *dialer) dialOpenAPI(ctx context.Context) (*carrier, error) {
+// dialAPI reads what describes an API and returns the connection to its tools, which are served in this process.
+func (d *dialer) dialAPI(ctx context.Context) (*carrier, error) {
 	life, end := context.WithCancel(context.Background())
 	base, sockets := newTransport("")
 	background := &backgroundTasks{life: life}
@@ -27,20 +29,15 @@ func (d *dialer) dialOpenAPI(ctx context.Context) (*carrier, error) {
 		background.wait()
 		sockets.Close()
 	}
-	api, err := openapi.Load(ctx, d.apiOptions(life, base, background))
+	conn, skipped, err := d.loadAPI(ctx, d.apiTransport(life, base, background), base)
 	if err != nil {
 		end()
 		release()
 		return nil, err
 	}
-	for i, reason := range api.Skipped {
-		if i == maxSkippedLogged {
-			d.log.Warn("skip more of the OpenAPI document", "count", len(api.Skipped)-i)
-			break
-		}
-		d.log.Warn("skip part of the OpenAPI document", "reason", d.redactor.line(reason, maxShownReason))
+	for _, reason := range skipped[:min(len(skipped), maxSkippedLogged)] {
+		d.log.Warn("skip part of the API", "reason", d.redactor.line(reason, maxShownReason), "count", len(skipped))
 	}
-	conn := api.Serve()
 	stop := func() {
 		_ = conn.Close()
 		end()
@@ -48,17 +45,29 @@ func (d *dialer) dialOpenAPI(ctx context.Context) (*carrier, error) {
 	return &carrier{conn: conn, stop: stop, release: release}, nil
 }
 
-func (d *dialer) apiOptions(life context.Context, base http.RoundTripper, background *backgroundTasks) openapi.Options {
+func (d *dialer) apiTransport(life context.Context, base http.RoundTripper, background *backgroundTasks) *apiTransport {
 	s := d.settings
 	door := &apiTransport{base: base, join: contextJoiner(life)}
 	if d.opts.Auth != nil && s.UsesOAuth() {
 		door.guard = &guard{auth: d.opts.Auth, remedy: remedyFor(s, d.opts.Auth), redactor: d.redactor, spawn: background.run}
 	}
-	return openapi.Options{
-		Document: s.OpenAPI, Server: s.URL, Variables: s.Variables,
-		Credentials: webapi.Credentials{Headers: s.Headers, Query: s.Query, Username: s.Basic.Username, Password: string(s.Basic.Password)},
-		Include:     s.Include, Exclude: s.Exclude, Transport: door, Documents: base, MaxResponse: int64(s.MaxMessage),
+	return door
+}
+
+// loadAPI returns the connection to the tools of an API, and what of it is no tool.
+func (d *dialer) loadAPI(ctx context.Context, door *apiTransport, base http.RoundTripper) (mcp.Connection, []string, error) {
+	s := d.settings
+	credentials := webapi.Credentials{Headers: s.Headers, Query: s.Query, Username: s.Basic.Username, Password: string(s.Basic.Password)}
+	if s.GraphQL != "" {
+		return graphql.Connect(ctx, graphql.Options{
+			Endpoint: s.URL, Schema: s.SchemaFile(), Credentials: credentials,
+			Include: s.Include, Exclude: s.Exclude, Transport: door, MaxResponse: int64(s.MaxMessage),
+		})
 	}
+	return openapi.Connect(ctx, openapi.Options{
+		Document: s.OpenAPI, Server: s.URL, Variables: s.Variables, Credentials: credentials,
+		Include: s.Include, Exclude: s.Exclude, Transport: door, Documents: base, MaxResponse: int64(s.MaxMessage),
+	})
 }
 
 // apiTransport sends requests to an API, with the access token if there is one. The client sends it only requests to the

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"sallyport/internal/reference"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Basic is a user of HTTP basic authentication.
+type Basic struct {
+	// Username is the name of the user.
+	Username string
+	// Password is the password of the user.
+	Password Secret
+}
+
+func (b Basic) isSet() bool { return b.Username != "" || b.Password != "" }
+
+// HasLogin reports whether a person can log in to an upstream over HTTP.
+func (u Upstream) HasLogin() bool {
+	return (u.Auth.Type == "" || u.Auth.Type == "oauth") && u.authorization() == ""
+}
+
+// UsesOAuth reports whether requests to the API of an OpenAPI document get an OAuth token.
+func (u Upstream) UsesOAuth() bool { return u.Auth.isSet() && u.Auth.Type != "none" }
+
+func (d *decoder) basic(at path, n *yaml.Node, b *Basic) {
+	d.Fields(at, n, []key{
+		{"username", d.Text(&b.Username)},
+		{"password", d.Text((*string)(&b.Password))},
+	})
+}
+
+// isDocumentURL reports whether the document of an API is read from a URL.
+func isDocumentURL(text string) bool {
+	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
+}
+
+// IsAPI reports whether it is an API with operations that become tools, and no MCP server.
+func (u Upstream) IsAPI() bool { return u.OpenAPI != "" || u.GraphQL != "" }
+
+// document returns the key and the value of what describes an API.
+func (u Upstream) document() (key, value string) {
+	if u.GraphQL != "" {
+		return "graphql", u.GraphQL
+	}
+	return "openapi", u.OpenAPI
+}
+
+// SchemaFile returns the file with the schema of a GraphQL API, "" if the API is asked for it.
+func (u Upstream) SchemaFile() string {
+	if documentScheme.MatchString(u.GraphQL) {
+		return ""
+	}
+	return u.GraphQL
+}
+
+// setDocument makes the path of what describes an API absolute. The URL of a GraphQL API is its url.
+func (u *Upstream) setDocument(dir string) {
+	if !u.IsAPI() {
+		return
+	}
+	for _, file := range []*string{&u.OpenAPI, &u.GraphQL} {
+		if *file != "" && !documentScheme.MatchString(*file) {
+			*file = reference.Absolute(dir, *file)
+		}
+	}
+	if u.SchemaFile() == "" && u.URL == "" {
+		u.URL = u.GraphQL
+	}
+	u.Dir = ""
+}
+
+// apiKeys returns the keys with a value that only an upstream that is an API may have.
+func (u Upstream) apiKeys() (names []string) {
+	for _, key := range []struct {
+		name string
+		set  bool
+	}{{"variables", len(u.Variables) > 0}, {"query", len(u.Query) > 0}, {"basic", u.Basic.isSet()}} {
+		if key.set {
+			names = append(names, key.name)
+		}
+	}
+	return names
+}
+
+// apiKeyProblems returns a problem of each key that only an upstream that is an API may have.
+func (u Upstream) apiKeyProblems(at path) (all []problem) {
+	for _, name := range u.apiKeys() {
+		if !u.IsAPI() || u.GraphQL != "" && name == "variables" {
+			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%q belongs to an upstream with "openapi"`, name)})
+		}
+	}
+	return all
+}
+
+var documentScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// apiProblems returns the problems of an upstream that is an API. They never show a part of a URL.
+func (u Upstream) apiProblems(at path) []problem {
+	var all []problem
+	key, _ := u.document()
+	for name, set := range map[string]bool{"socket": u.Socket != "", "transport": u.Transport != "" && u.Transport != "auto"} {
+		if set {
+			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%q belongs to an MCP server, not to an upstream with %q`, name, key)})
+		}
+	}
+	all = append(all, u.addressProblems(at)...)
+	if u.Basic.isSet() && (u.authorization() != "" || u.UsesOAuth()) {
+		all = append(all, problem{at: at.To("basic"), onKey: true, message: `"basic" and another way to authenticate would both set the header Authorization; keep one`})
+	}
+	if u.Basic.isSet() && u.Basic.Username == "" {
+		all = append(all, problem{at: at.To("basic"), onKey: true, needs: []path{at.To("basic").To("username")}, message: `"basic" needs a "username"`})
+	}
+	all = append(all, headerProblems(at.To("headers"), u.Headers)...)
+	return append(all, u.authProblems(at)...)
+}
+
+// addressProblems returns the problems of the document of an API and of its URL.
+func (u Upstream) addressProblems(at path) []problem {
+	key, document := u.document()
+	all := noNUL(at.To(key), document)
+	if documentScheme.MatchString(document) {
+		if parsed, err := url.Parse(document); err != nil || !isDocumentURL(document) || parsed.Hostname() == "" {
+			all = append(all, problem{at: at.To(key), message: fmt.Sprintf(`%q is the path of a file, or a URL that starts with https:// or http://`, key)})
+		} else if u.GraphQL != "" && u.URL != u.GraphQL {
+			all = append(all, problem{at: at.To("url"), onKey: true, message: `"graphql" is the URL of the API already; keep one of them, or name a file with the schema`})
+		}
+	}
+	switch {
+	case u.GraphQL != "" && u.URL == "":
+		all = append(all, problem{at: at.To(key), onKey: true, needs: []path{at.To("url")}, message: `"graphql" names a file, so "url" is needed: the URL of the API`})
+	case u.URL != "" && u.URL != u.GraphQL:
+		all = append(all, urlProblems(at.To("url"), u.URL)...)
+	case u.URL == "" && u.Auth.isSet():
+		all = append(all, problem{at: at.To("auth"), onKey: true, needs: []path{at.To("url")}, message: `"auth" needs the "url" of the API, to which the token is sent`})
+	}
+	return all
+}
