@@ -31,7 +31,7 @@ type filePatch struct {
 //
 //   - A template can call a method by its name, so the linker keeps every exported method of every type. Templates of
 //     this project call functions only, which a test checks.
-//   - bleve decodes geographic shapes with a JSON library that does the same; there are no such shapes in the index.
+//   - bleve decodes, indexes and compares geographic shapes; there are none in the index, and no queries of them.
 //   - bleve registers the formats of its segments on disk, of seven versions, and an older kind of index with its stores. The
 //     index here is of the newer kind, and its segments have a format of their own, in memory.
 //   - The storage engine has pages about the process, speaks MQTT and WebSocket, and joins other clusters, at ports that are
@@ -47,13 +47,12 @@ func patches() []patch {
 	return []patch{
 		{"", []filePatch{{"text/template/exec.go", [][2]string{{"\tif method := ptr.MethodByName(fieldName); method.IsValid() {\n" +
 			"\t\treturn s.evalCall(dot, method, false, node, fieldName, args, final)\n\t}\n", ""}}}}},
-		{"github.com/blevesearch/geo", []filePatch{{"geojson/geojson_shapes_util.go", [][2]string{
-			{`jsoniterator "github.com/json-iterator/go"`, `"encoding/json"`},
-			{"var jsoniter = jsoniterator.ConfigCompatibleWithStandardLibrary\n", "var jsoniter standardJSON\n\ntype standardJSON struct{}\n\n" +
-				"func (standardJSON) Marshal(v any) ([]byte, error) { return json.Marshal(v) }\n\nfunc (standardJSON) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }\n"},
-		}}}},
+		{"github.com/blevesearch/geo", []filePatch{{"geojson/geojson_shapes_util.go", withoutShapes}}},
 		{"github.com/blevesearch/bleve/v2", []filePatch{
+			{"geo/geo_s2plugin_impl.go", [][2]string{{"func init() {\n\tregisterS2RegionTermIndexer()\n}\n", ""}}},
+			{"index/scorch/snapshot_index.go", [][2]string{{"geov2.NewQuery(shape, relation)", "geov2.Query(nil)"}}},
 			{"index/scorch/segment_plugin.go", segmentFormats()},
+			{"index/upsidedown/index_reader.go", sizeOf("ir")}, {"index/upsidedown/reader.go", sizeOf("tfr", "cdr")},
 			{"index/upsidedown/upsidedown.go", [][2]string{{"registry.RegisterIndexType(Name, NewUpsideDownCouch)", "error(nil)"}}},
 			{"index/upsidedown/store/boltdb/store.go", withoutStore}, {"index/upsidedown/store/gtreap/store.go", withoutStore},
 		}},
@@ -86,6 +85,49 @@ func patches() []patch {
 
 // sameYAML uses the YAML library of the settings.
 var sameYAML = [][2]string{{"\"go.yaml.in/yaml/v3\"", "\"gopkg.in/yaml.v3\""}}
+
+// withoutShapes makes each geographic shape an error, without the libraries that decode and compare them.
+var withoutShapes = [][2]string{
+	{"\t\"encoding/binary\"\n\t\"fmt\"\n\t\"strings\"\n", "\t\"encoding/json\"\n\t\"errors\"\n"},
+	{"\tjsoniterator \"github.com/json-iterator/go\"\n", ""},
+	{"var jsoniter = jsoniterator.ConfigCompatibleWithStandardLibrary\n", `var jsoniter standardJSON
+
+type standardJSON struct{}
+
+func (standardJSON) Marshal(v any) ([]byte, error) { return json.Marshal(v) }
+
+func (standardJSON) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+
+var errNoShapes = errors.New("no geographic shapes")
+`},
+	{"// FilterGeoShapesOnRelation extracts the shapes in the document…\treturn rv, vbytes, nil\n}\n", `func FilterGeoShapesOnRelation(index.GeoJSON, []byte, string, **bytes.Reader, *s2.GeoBufferPool) (bool, error) {
+	return false, errNoShapes
+}
+
+func ExtractShapesFromBytes([]byte, **bytes.Reader, *s2.GeoBufferPool) (index.GeoJSON, error) {
+	return nil, errNoShapes
+}
+
+func ParseGeoJSONShape([]byte) (index.GeoJSON, error) { return nil, errNoShapes }
+
+func NewGeoJsonShape([][][][]float64, string) (index.GeoJSON, []byte, error) {
+	return nil, nil, errNoShapes
+}
+
+func NewGeometryCollection([]*GeoShape) (index.GeoJSON, []byte, error) { return nil, nil, errNoShapes }
+
+func NewGeoCircleShape([]float64, string) (*Circle, []byte, error) { return nil, nil, errNoShapes }
+`},
+}
+
+// sizeOf computes the size of variables without reflection, for which the linker would keep all methods of their types.
+func sizeOf(variables ...string) [][2]string {
+	changes := [][2]string{{"\t\"reflect\"\n", "\t\"unsafe\"\n"}}
+	for _, v := range variables {
+		changes = append(changes, [2]string{"reflect.TypeOf(" + v + ").Size()", "unsafe.Sizeof(" + v + ")"})
+	}
+	return changes
+}
 
 // withoutStore removes the registration of a store of bleve's older kind of index.
 var withoutStore = [][2]string{{"\t\"github.com/blevesearch/bleve/v2/registry\"\n", ""}, {"registry.RegisterKVStore(Name, New)", "error(nil)"}}
