@@ -271,8 +271,7 @@ type Upstream struct {
 	// Basic is the user for the API.
 	Basic Basic
 
-	// Tools are programs of this machine that become tools, by name. Each call runs one in a sandbox of its own, as isolate says; an upstream
-	// has a command, a URL, a document or tools.
+	// Tools are programs of this machine that become tools, by name. Each call runs one in a sandbox of its own, as isolate says.
 	Tools []commandtool.Tool
 
 	// Include are globs (as path.Match) of the wire names of tools to take; default all. With openapi they are globs of operationIds, tag:GLOB

@@ -32,6 +32,14 @@ func (u Upstream) transportProblems(at path) []problem {
 	case u.Command != "" && u.URL != "":
 		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, label(at))}}
 	}
+	for _, key := range u.strangeKeys() {
+		all = append(all, alone(key[0], key[1]))
+	}
+	return all
+}
+
+// strangeKeys returns the keys with a value that do not fit what the upstream is, each with the key that they belong to.
+func (u Upstream) strangeKeys() (keys [][2]string) {
 	process, web := u.processKeys(), u.httpKeys()
 	switch {
 	case u.URL != "" || u.IsAPI():
@@ -42,12 +50,12 @@ func (u Upstream) transportProblems(at path) []problem {
 		process = nil
 	}
 	for _, name := range web {
-		all = append(all, alone(name, "url"))
+		keys = append(keys, [2]string{name, "url"})
 	}
 	for _, name := range process {
-		all = append(all, alone(name, "command"))
+		keys = append(keys, [2]string{name, "command"})
 	}
-	return all
+	return keys
 }
 
 // HasProcess reports whether its server is a process of this machine: a command, or the program of an image.

@@ -108,19 +108,26 @@ func (o *operation) arguments(raw json.RawMessage) (*object, error) {
 	if err != nil || !ok {
 		return nil, webapi.Invalid("the arguments must be a JSON object")
 	}
-	for _, name := range args.Keys() {
-		if of := o.field.Arguments.ForName(name); of == nil && (name != o.selectArg || o.selectArg == "") {
-			return nil, webapi.Invalid("unknown argument %.80q", name)
-		} else if args.Get(name) == nil && (of == nil || of.Type.NonNull) {
+	return args, o.checkArguments(args)
+}
+
+// checkArguments refuses arguments that are unknown or missing, and removes those that are null where null is no value.
+func (o *operation) checkArguments(args *object) error {
+	for _, name := range slices.Clone(args.Keys()) {
+		of := o.field.Arguments.ForName(name)
+		if of == nil && (name != o.selectArg || o.selectArg == "") {
+			return webapi.Invalid("unknown argument %.80q", name)
+		}
+		if args.Get(name) == nil && (of == nil || of.Type.NonNull) {
 			args.Remove(name)
 		}
 	}
 	for _, of := range o.field.Arguments {
 		if of.Type.NonNull && of.DefaultValue == nil && !args.Has(of.Name) {
-			return nil, webapi.Invalid("the argument %s is missing", of.Name)
+			return webapi.Invalid("the argument %s is missing", of.Name)
 		}
 	}
-	return args, nil
+	return nil
 }
 
 // send sends a request. It returns the response, or what its failure is as a result.

@@ -45,7 +45,7 @@ type asked struct {
 // requests returns the requests that the server has had.
 func (s *server) requests(tb testing.TB) (all []asked) {
 	tb.Helper()
-	resp, err := http.Get(s.direct + "/log") //nolint:noctx // of a test
+	resp, err := http.Get(s.direct + "/log")
 	if err != nil {
 		tb.Fatal(err)
 	}
