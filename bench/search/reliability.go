@@ -10,7 +10,7 @@ import (
 // bins is the number of equal ranges of estimates in the reliability plot.
 const bins = 10
 
-// bin counts the answers whose estimated probability to be right is in one range.
+// bin counts the answers with an estimated probability to be right in one range.
 type bin struct {
 	N int `json:"n"`
 	// Right is how many have a gold tool among the first five, Estimate the mean of their estimates.

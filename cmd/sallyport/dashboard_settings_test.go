@@ -73,7 +73,7 @@ func (w *walker) policyRead() {
 	p.Complaints() // of the status
 }
 
-// policyEdit edits the policy on the gateway's machine: a mistake is told, a check says what it would change, and what is saved is in
+// policyEdit edits the policy on the gateway's machine: a mistake is reported, a check says what it would change, and what is saved is in
 // force at once, with its comments.
 func (w *walker) policyEdit(s *site) {
 	w.t.Helper()

@@ -42,7 +42,7 @@ type answer struct {
 	*httptest.ResponseRecorder
 }
 
-// ask asks for a page as somebody; "op" is an operator who may change the settings, "token" one who may not, "reader" may only
+// ask asks for a page as a caller; "op" is an operator who may change the settings, "token" one who may not, "reader" may only
 // read, and "" is nobody in particular. A form makes it a POST.
 func ask(t *testing.T, h house, who, path string, form url.Values, headers ...string) answer {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// rules are a policy whose texts are hostile.
+// rules are a policy with hostile texts.
 func rules() policy.Settings {
 	return policy.Settings{On: true, Default: policy.Deny, Flow: policy.FlowDeny, Isolate: evil, Tests: make([]policy.Test, 3), Rules: []policy.Rule{
 		{Name: "reads", Tools: []string{"crm.get_*", "docs.*"}, Then: policy.Allow},
@@ -35,7 +35,7 @@ func (h house) TracePolicy(ctx context.Context, c tool.Call) (policy.Decision, [
 	return policy.Decision{Action: policy.Deny, Rule: evil, Reason: evil, Message: evil}, []policy.Step{{Match: policy.OtherTools}, {Match: policy.Decides, Problem: evil}, {Match: policy.NotReached}}, nil
 }
 
-// editor edits a file whose texts are hostile. The word "bad" is a mistake.
+// editor edits a file with hostile texts. The word "bad" is a mistake.
 type editor struct{ told *[]string }
 
 func (editor) Open(_ context.Context, keys ...string) (settingsedit.Part, error) {

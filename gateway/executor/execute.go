@@ -202,7 +202,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 	}
 	ex.setOwner(ctx, &job, program, running)
 	within, ended := running.Suspension.Context(ctx)
-	err = ex.runAnywhere(within, job, e, x, known)
+	err = attempt{ex, job, e, x, known}.run(within)
 	ended()
 	if e.Status == sandbox.TimedOut {
 		if took, of := running.Calls.FirstPending(e.Limits.Timeout / 2); took > 0 {

@@ -225,8 +225,7 @@ type Login struct {
 	Userinfo bool
 }
 
-// Upstream is one MCP server, reached over stdio if Command or Isolate.Image is set, over
-// streamable HTTP if URL is set, an API that OpenAPI or GraphQL describes, or programs that are tools.
+// Upstream is an MCP server (over stdio if Command or Isolate.Image is set, else HTTP), an API (OpenAPI, GraphQL), or programs that are tools.
 type Upstream struct {
 	// Name is the key in the file: a letter, then letters, digits, "-" and "_".
 	Name string

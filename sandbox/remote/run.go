@@ -132,8 +132,8 @@ func account(job sandbox.Job, caller bridge.Caller, clock tool.Clock) bridge.Acc
 	}
 }
 
-// lostGrace is how long calls may go on after the connection to their program's machine has broken. Without a call whose outcome is
-// unknown, the program can run again elsewhere.
+// lostGrace is how long calls may go on after the connection to their program's machine has broken. If the outcome of
+// each call is known then, the program can run again elsewhere.
 const lostGrace = 20 * time.Second
 
 // cancelableCaller is a caller whose calls end with ctx, while the program continues until the worker has stopped it. After ctx
