@@ -122,6 +122,45 @@ func (w *walker) policyEdit(s *site) {
 	w.checkPage("records around a broken one", "are damaged or were changed")
 }
 
+// upstreamEdit edits the settings of an upstream, turns it off, and on again.
+func (w *walker) upstreamEdit(s *site) {
+	w.t.Helper()
+	p := w.p
+	p.Go(w.home + "/ui/upstreams/gate")
+	w.checkPage("upstream of a person who may edit", "Edit", "Disable")
+	p.Follow("a[href='/ui/upstreams/gate/edit']")
+	before, text := s.settings(w.t), w.text("#edit-text")
+	if !strings.HasPrefix(text, "gate:") {
+		w.t.Fatalf("the form has %q", text)
+	}
+	w.setText("#edit-text", text+"  timeout: soon\n")
+	if status := p.Follow("#edit button[value=check]"); status != http.StatusBadRequest {
+		w.t.Errorf("a mistake: %d", status)
+	}
+	w.checkPage("upstream with a mistake", "timeout: soon", "^")
+	p.Complaints() // of the status
+	edited := text + "  timeout: 59s # <b>slow</b>\n"
+	w.setText("#edit-text", edited)
+	p.Follow("#edit button[value=check]")
+	w.checkPage("upstream that was checked", "Save")
+	if s.settings(w.t) != before {
+		w.t.Error("a check has changed the file")
+	}
+	p.Follow("#edit button[value=save]")
+	w.checkPage("upstreams after an edit", "Saved, and in force.")
+	if !strings.Contains(s.settings(w.t), "timeout: 59s # <b>slow</b>") {
+		w.t.Errorf("the settings are\n%s", s.settings(w.t))
+	}
+	p.Go(w.home + "/ui/upstreams/gate")
+	p.Follow("form[action='/ui/upstreams/gate/switch'] button")
+	w.checkPage("an upstream that is off", "Disabled: gate.", "Enable")
+	p.Follow("form[action='/ui/upstreams/gate/switch'] button")
+	w.checkPage("an upstream that is on again", "Enabled: gate.")
+	if browser.Eval[bool](p, `document.querySelector("form[action='/ui/upstreams/gate/switch']") !== null`) {
+		w.t.Error("it is listed as off")
+	}
+}
+
 // breakAudit edits the third record of the audit log.
 func (w *walker) breakAudit(s *site) {
 	w.t.Helper()

@@ -75,6 +75,7 @@ func TestDashboardWalked(t *testing.T) {
 
 	p.Follow("header form button") // log out
 	walk.logInLocally(s)
+	walk.upstreamEdit(s)
 	walk.policyEdit(s)
 	p.Follow("header form button")
 	p.Go(home + "/ui/audit")

@@ -82,6 +82,8 @@ type Options struct {
 	Policy func() policy.Settings
 	// Editor edits the settings file; without one it cannot be edited.
 	Editor Editor
+	// Disabled returns the names of the upstreams that the settings turn off; nil for none.
+	Disabled func() []string
 	// Rehearse decides again about the calls of the last day, by the policy in settings. It is set if there is an Editor.
 	Rehearse func(ctx context.Context, cfg *config.Config) (rehearsal.Outcome, error)
 	// Logger gets internal errors; nil discards them.

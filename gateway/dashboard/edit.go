@@ -46,9 +46,13 @@ func (d editPages) mayEdit(r *request) bool {
 // open opens a part of the settings file.
 func (d editPages) open(r *request, keys ...string) (settingsedit.Part, error) {
 	if d.opts.Editor == nil {
-		return settingsedit.Part{}, &tool.Error{Kind: tool.NotFound, Message: "this gateway has no settings file that can be edited here"}
+		return settingsedit.Part{}, notEditable()
 	}
 	return d.opts.Editor.Open(r.Context(), keys...)
+}
+
+func notEditable() error {
+	return &tool.Error{Kind: tool.NotFound, Message: "this gateway has no settings file that can be edited here"}
 }
 
 // newEditPage returns the form for a part.

@@ -51,6 +51,8 @@ func parse() *template.Template {
 		"differs":  rehearsal.Change.Differs,
 
 		"effectTone":    func(a policy.Action) string { return effects[a][1] },
+		"editPath":      editPath,
+		"switchPath":    switchPath,
 		"executionPath": executionPath,
 		"auditMarks":    auditMarks,
 		"auditPath":     auditPath,

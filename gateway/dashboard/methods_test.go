@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"sallyport/gateway/catalog"
 )
 
 // TestTemplatesCallNoMethods: no name in a template is that of a method of a type that pages show. Releases are built
@@ -19,7 +18,7 @@ func TestTemplatesCallNoMethods(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	for _, data := range []any{
 		view{}, safe(""), Problem{}, moment{}, longText{}, Overview{}, ExecutionsPage{}, ExecutionPage{}, LivePage{}, RunsPage{}, RunPage{}, RunLogPage{}, TasksPage{}, TaskPage{},
-		WorkflowPage{}, ApprovalsPage{}, QuarantinePage{}, []catalog.Upstream{}, UpstreamPage{}, CataloguePage{}, ToolPage{}, SkillsPage{}, SkillPage{}, PlaygroundPage{}, SavingsPage{}, AuditPage{}, VerifyPage{}, PolicyPage{}, EditPage{}, ConnectionsPage{}, ConnectionPage{},
+		WorkflowPage{}, ApprovalsPage{}, QuarantinePage{}, UpstreamsPage{}, UpstreamPage{}, CataloguePage{}, ToolPage{}, SkillsPage{}, SkillPage{}, PlaygroundPage{}, SavingsPage{}, AuditPage{}, VerifyPage{}, PolicyPage{}, EditPage{}, ConnectionsPage{}, ConnectionPage{},
 	} {
 		checkMethods(t, reflect.TypeOf(data), names, seen)
 	}

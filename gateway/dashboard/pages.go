@@ -82,8 +82,11 @@ func (d *Dashboard) table() []page {
 		newPage(policyPath+"/edit", "Policy", "policy-edit", policyPages{editPages{d}}.edit).forAdmins(),
 		newEdit(policyPath+"/edit", "Policy", "policy-edit", policyPages{editPages{d}}.change),
 
-		newPage("/ui/upstreams", "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
-		newPage("/ui/upstreams/{id}", "Upstream", "upstream", d.upstream),
+		newPage(upstreamsPath, "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
+		newPage(upstreamsPath+"/{id}", "Upstream", "upstream", d.upstream),
+		newPage(upstreamsPath+"/{id}/edit", "Upstream", "upstream-edit", upstreamEdits{editPages{d}}.show).forAdmins(),
+		newEdit(upstreamsPath+"/{id}/edit", "Upstream", "upstream-edit", upstreamEdits{editPages{d}}.change),
+		newAction(upstreamsPath+"/{id}/switch", "Upstream", tool.ScopeOperate, upstreamEdits{editPages{d}}.turn).forAdmins(),
 		newPage(connections.Path, "Connections", "connections", connectionPages{d}.list).in(groupTools, "Connections"),
 		newPage(connections.Path+"/{id}", "Connection", "connection", connectionPages{d}.show),
 		newAction(connections.Path+"/{id}", "Connection", tool.ScopeRead, connectionPages{d}.change),

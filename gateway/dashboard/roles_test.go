@@ -46,7 +46,7 @@ func TestRoles(t *testing.T) {
 }
 
 // configuring are the pages that change the settings.
-var configuring = []string{"dashboard GET /ui/policy/edit", "dashboard POST /ui/policy/edit"}
+var configuring = []string{"dashboard GET /ui/policy/edit", "dashboard POST /ui/policy/edit", "dashboard GET /ui/upstreams/{id}/edit", "dashboard POST /ui/upstreams/{id}/edit", "dashboard POST /ui/upstreams/{id}/switch"}
 
 // checkToken checks that an operator with a token may do all but change the settings.
 func checkToken(t *testing.T, d *dashboard.Dashboard, method, path, name string) {

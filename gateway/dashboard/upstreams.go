@@ -13,18 +13,35 @@ type UpstreamPage struct {
 	Pager Pager
 	// Login is the command to log in, "" where no login is needed.
 	Login string
+	// MayEdit says that the caller may change its settings here.
+	MayEdit bool
 }
+
+// UpstreamsPage is the list of the upstreams.
+type UpstreamsPage struct {
+	List []catalog.Upstream
+	// Disabled are the names of those that the settings turn off, for callers who may turn them on.
+	Disabled []string
+}
+
+const upstreamsPath = "/ui/upstreams"
 
 // toolsPerPage is how many tools are listed at once.
 const toolsPerPage = 100
 
-func (d *Dashboard) upstreams(*request) (any, error) { return d.service.Upstreams(), nil }
+func (d *Dashboard) upstreams(r *request) (any, error) {
+	p := UpstreamsPage{List: d.service.Upstreams()}
+	if d.opts.Disabled != nil && (editPages{d}).mayEdit(r) {
+		p.Disabled = d.opts.Disabled()
+	}
+	return p, nil
+}
 
 func (d *Dashboard) upstream(r *request) (any, error) {
 	id := r.PathValue("id")
 	for _, up := range d.service.Upstreams() {
 		if up.ID == id {
-			r.setTitle(up.ID, Crumb{"Upstreams", "/ui/upstreams"})
+			r.setTitle(up.ID, Crumb{"Upstreams", upstreamsPath})
 			return d.upstreamPage(r, up), nil
 		}
 	}
@@ -32,7 +49,7 @@ func (d *Dashboard) upstream(r *request) (any, error) {
 }
 
 func (d *Dashboard) upstreamPage(r *request, up catalog.Upstream) UpstreamPage {
-	p := UpstreamPage{Upstream: up}
+	p := UpstreamPage{Upstream: up, MayEdit: editPages{d}.mayEdit(r)}
 	if up.State.Login {
 		p.Login = "sallyport auth login " + up.Name
 	}

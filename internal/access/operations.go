@@ -35,5 +35,6 @@ var leastRole = map[Role][]string{
 		"approve_held_tool", "list_audit", "list_plugins",
 
 		pages + "POST /ui/quarantine", pages + "GET /ui/audit", pages + "POST /ui/audit", pages + "GET /ui/policy/edit", pages + "POST /ui/policy/edit",
+		pages + "GET /ui/upstreams/{id}/edit", pages + "POST /ui/upstreams/{id}/edit", pages + "POST /ui/upstreams/{id}/switch",
 	},
 }

@@ -15,6 +15,14 @@ import (
 func (s *service) editSettings(opts *dashboard.Options) {
 	g := s.gateway
 	opts.Policy = func() policy.Settings { return g.Current().Load().Policy }
+	opts.Disabled = func() (names []string) {
+		for _, up := range g.Current().Load().Upstreams {
+			if up.Disabled {
+				names = append(names, up.Name)
+			}
+		}
+		return names
+	}
 	opts.Editor = settingsedit.New(settingsedit.Options{
 		Path: func() string { return g.Settings().Path }, Getenv: s.env, Record: g.Auditor.Audit, Reload: g.ReloadNow,
 	})
