@@ -133,14 +133,14 @@ func (w *walker) upstreamEdit(s *site) {
 	if !strings.HasPrefix(text, "gate:") {
 		w.t.Fatalf("the form has %q", text)
 	}
-	w.setText("#edit-text", text+"  timeout: soon\n")
+	with := func(timeout string) string { return strings.Replace(text, "{", "{timeout: "+timeout+", ", 1) }
+	w.setText("#edit-text", with("soon"))
 	if status := p.Follow("#edit button[value=check]"); status != http.StatusBadRequest {
 		w.t.Errorf("a mistake: %d", status)
 	}
 	w.checkPage("upstream with a mistake", "timeout: soon", "^")
 	p.Complaints() // of the status
-	edited := text + "  timeout: 59s # <b>slow</b>\n"
-	w.setText("#edit-text", edited)
+	w.setText("#edit-text", strings.TrimSuffix(with("59s"), "\n")+" # <b>slow</b>\n")
 	p.Follow("#edit button[value=check]")
 	w.checkPage("upstream that was checked", "Save")
 	if s.settings(w.t) != before {
@@ -148,7 +148,7 @@ func (w *walker) upstreamEdit(s *site) {
 	}
 	p.Follow("#edit button[value=save]")
 	w.checkPage("upstreams after an edit", "Saved, and in force.")
-	if !strings.Contains(s.settings(w.t), "timeout: 59s # <b>slow</b>") {
+	if !strings.Contains(s.settings(w.t), "{timeout: 59s, ") || !strings.Contains(s.settings(w.t), " # <b>slow</b>") {
 		w.t.Errorf("the settings are\n%s", s.settings(w.t))
 	}
 	p.Go(w.home + "/ui/upstreams/gate")
