@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"testing"
-
 )
 
 // TestTemplatesCallNoMethods: no name in a template is that of a method of a type that pages show. Releases are built
