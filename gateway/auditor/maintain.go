@@ -68,13 +68,7 @@ func (a *Auditor) MaintainAudit(ctx context.Context) {
 
 // mirror copies the log to the store, and retries when that fails.
 func (a *Auditor) mirror(ctx context.Context, l *audit.Log) {
-	set := a.set
-	chain, err := audit.Chain(a.dir)
-	if err != nil {
-		a.opts.Logger.ErrorContext(ctx, "audit records are not copied", "error", err)
-		return
-	}
-	copied, err := audit.NewMirror(a.opts.Records, chain, set.Keep, int64(set.Size))
+	copied, err := a.copyInStore()
 	if err != nil {
 		a.opts.Logger.ErrorContext(ctx, "audit records are not copied", "error", err)
 		return
@@ -89,6 +83,15 @@ func (a *Auditor) mirror(ctx context.Context, l *audit.Log) {
 			return
 		}
 	}
+}
+
+// copyInStore returns the copy of the log in the store.
+func (a *Auditor) copyInStore() (*audit.Mirror, error) {
+	chain, err := audit.Chain(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	return audit.NewMirror(a.opts.Records, chain, a.set.Keep, int64(a.set.Size))
 }
 
 // RecordReload records other settings before they take effect.

@@ -41,11 +41,7 @@ func (a *Auditor) checks(ctx context.Context) (*audit.Checks, error) {
 	if a.opts.Records == nil {
 		return nil, nil
 	}
-	chain, err := audit.Chain(a.dir)
-	if err != nil {
-		return nil, err
-	}
-	mirror, err := audit.NewMirror(a.opts.Records, chain, a.set.Keep, int64(a.set.Size))
+	mirror, err := a.copyInStore()
 	if err != nil {
 		return nil, err
 	}
