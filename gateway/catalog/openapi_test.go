@@ -1,10 +1,8 @@
 package catalog_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,22 +25,8 @@ var used = map[string]bool{"repos_get": true, "issues_list_for_repo": true, "Get
 // toolsOf returns tools of a document of package openapi, as a session has them.
 func toolsOf(t *testing.T, name string) []tool.Tool {
 	t.Helper()
-	f, err := os.Open(filepath.Join("../upstream/openapi/testdata/apis", name+".json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), name+".json")
-	to, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer to.Close()
-	if _, err := io.Copy(to, z); err != nil {
+	if err := os.WriteFile(path, testutil.Gunzip(t, filepath.Join("../upstream/openapi/testdata/apis", name+".json.gz")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := upstream.New(upstream.Settings{ID: name, OpenAPI: path, URL: "https://api.example"}, nil)

@@ -3,6 +3,8 @@
 package testutil
 
 import (
+	"compress/gzip"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -198,4 +200,23 @@ func ModuleRoot(tb testing.TB) string {
 	}
 	tb.Fatal("no go.mod above the test's folder")
 	return ""
+}
+
+// Gunzip returns the content of a compressed file.
+func Gunzip(tb testing.TB, path string) []byte {
+	tb.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
 }

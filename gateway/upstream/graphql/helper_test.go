@@ -1,9 +1,7 @@
 package graphql_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +10,7 @@ import (
 
 	"sallyport/gateway/upstream/graphql"
 	"sallyport/gateway/upstream/webapi"
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/graphqlserver"
 )
 
@@ -78,20 +77,7 @@ func file(tb testing.TB, text string) string {
 // github returns the schema of GitHub.
 func github(tb testing.TB) string {
 	tb.Helper()
-	f, err := os.Open("testdata/github.graphql.gz")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(data)
+	return string(testutil.Gunzip(tb, "testdata/github.graphql.gz"))
 }
 
 // result is a result of tools/call.

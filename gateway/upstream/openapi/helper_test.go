@@ -1,7 +1,6 @@
 package openapi_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"sallyport/gateway/upstream/openapi"
+	"sallyport/internal/testutil"
 )
 
 // realAPIs are the documents of testdata/apis with the number of their operations, without those that GitHub and Stripe have on another host.
@@ -21,20 +21,7 @@ var realAPIs = map[string]int{"github": 1222, "stripe": 451, "kubernetes": 1014,
 // unpack writes a document of testdata/apis into a folder of the test.
 func unpack(tb testing.TB, name string) string {
 	tb.Helper()
-	f, err := os.Open(filepath.Join("testdata/apis", name+".json.gz"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return file(tb, name+".json", string(data))
+	return file(tb, name+".json", string(testutil.Gunzip(tb, filepath.Join("testdata/apis", name+".json.gz"))))
 }
 
 // file writes files into a folder of the test, names and contents in turn, and returns the path of the first.
