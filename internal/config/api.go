@@ -92,8 +92,12 @@ func (u Upstream) apiKeys() (names []string) {
 // apiKeyProblems returns a problem of each key that only an upstream that is an API may have.
 func (u Upstream) apiKeyProblems(at path) (all []problem) {
 	for _, name := range u.apiKeys() {
+		of := `"openapi" or "graphql"`
+		if name == "variables" {
+			of = `"openapi"`
+		}
 		if !u.IsAPI() || u.GraphQL != "" && name == "variables" {
-			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%q belongs to an upstream with "openapi"`, name)})
+			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf("%q belongs to an upstream with %s", name, of)})
 		}
 	}
 	return all

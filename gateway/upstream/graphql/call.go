@@ -39,7 +39,7 @@ type responseError struct {
 // Call calls a tool and returns the result of tools/call. Errors of the server are results with isError. The error is a
 // [*webapi.ArgumentError], or that of the transport.
 func (a *API) Call(ctx context.Context, name string, raw json.RawMessage) (json.RawMessage, error) {
-	if name == a.describe {
+	if name == a.describeTool {
 		return a.describeType(raw)
 	}
 	o := a.operations[name]
@@ -51,13 +51,13 @@ func (a *API) Call(ctx context.Context, name string, raw json.RawMessage) (json.
 		return nil, err
 	}
 	set, own := a.defaultOf(o), false
-	if text, ok := args.Get(o.selectArg).(string); ok && o.selectArg != "" {
-		if set, err = a.parseSelection(o, text); err != nil {
+	variables := args.Clone(o.selectArg)
+	if o.selectArg != "" && args.Has(o.selectArg) {
+		if set, err = a.parseSelection(o, args.Get(o.selectArg), variables.Keys()); err != nil {
 			return nil, err
 		}
 		own = true
 	}
-	variables := args.Clone(o.selectArg)
 	result, resp, err := a.send(ctx, o, variables, set)
 	if err != nil || result != nil {
 		return result, err
@@ -132,11 +132,7 @@ func (o *operation) checkArguments(args *object) error {
 
 // send sends a request. It returns the response, or what its failure is as a result.
 func (a *API) send(ctx context.Context, o *operation, variables *object, set ast.SelectionSet) (json.RawMessage, *response, error) {
-	text, err := a.document(o, variables.Keys(), set)
-	if err != nil {
-		return nil, nil, err
-	}
-	resp, err := a.post(ctx, text, webapi.AppendJSON(nil, variables))
+	resp, err := a.post(ctx, o.document(variables.Keys(), set), webapi.AppendJSON(nil, variables))
 	if err != nil {
 		return nil, nil, err
 	}

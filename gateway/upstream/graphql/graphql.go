@@ -41,13 +41,13 @@ type API struct {
 	// Skipped are the operations that are no tools, with the reason.
 	Skipped []string
 
-	opts        Options
-	client      *http.Client
-	schema      *ast.Schema
-	operations  map[string]*operation
-	describe    string // the name of the tool that shows a type
-	definitions []json.RawMessage
-	mu          sync.Mutex // of the default selections
+	opts         Options
+	client       *http.Client
+	schema       *ast.Schema
+	operations   map[string]*operation
+	describeTool string // the name of the tool that shows a type
+	definitions  []json.RawMessage
+	mu           sync.Mutex // of the default selections
 }
 
 // Load reads the schema of an API. ctx bounds the time for that.
@@ -82,8 +82,8 @@ func (a *API) define(all []*operation) error {
 		a.operations[o.name] = o
 		a.definitions = append(a.definitions, definition)
 	}
-	for a.describe = "describe_type"; a.operations[a.describe] != nil; {
-		a.describe += "_"
+	for a.describeTool = "describe_type"; a.operations[a.describeTool] != nil; {
+		a.describeTool += "_"
 	}
 	a.definitions = append(a.definitions, a.describeDefinition())
 	return nil
@@ -96,7 +96,7 @@ func (a *API) skip(kind ast.Operation, name, reason string) {
 
 // Names returns the names of the tools, sorted.
 func (a *API) Names() []string {
-	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(a.operations)), a.describe)))
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(a.operations)), a.describeTool)))
 }
 
 // Definitions returns the definitions of the tools, as in the result of tools/list. They must not be modified.

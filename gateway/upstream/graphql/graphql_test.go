@@ -134,6 +134,7 @@ func TestSelections(t *testing.T) {
 		"a variable":        {"issue", `{"id":"1","select":"{ comments(first: $n) { nodes { id } } }"}`, "$n"},
 		"deep":              {"viewer", `{"select":"` + strings.Repeat("manager {", 3000) + `"}`, "select"},
 		"unknown argument":  {"version", `{"select":"x"}`, `unknown argument "select"`},
+		"no text":           {"issue", `{"id":"1","select":["id"]}`, "select must be a text"},
 		"no argument":       {"issue", `{}`, "the argument id is missing"},
 		"unknown type":      {"describe_type", `{"name":"Usr"}`, "did you mean User?"},
 		"no tool":           {"all", `{}`, "there is no tool"},
@@ -178,6 +179,15 @@ func TestSchemaFiles(t *testing.T) {
 		if other := second.Definitions()[i]; string(d) != string(other) {
 			t.Errorf("%s\n%s", d, other)
 		}
+	}
+}
+
+// TestOneOf: exactly one member of an input object with @oneOf is given.
+func TestOneOf(t *testing.T) {
+	t.Parallel()
+	api := load(t, graphql.Options{Schema: file(t, "type Query { a(by: By!): Int } input By @oneOf { id: ID name: String }")})
+	if text := string(api.Definitions()[0]); !strings.Contains(text, `"minProperties":1,"maxProperties":1`) {
+		t.Error(text)
 	}
 }
 

@@ -14,8 +14,13 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// parseSelection reads the fields to return of a call. It stands alone: nothing in it can end the selection and begin another operation.
-func (a *API) parseSelection(o *operation, text string) (ast.SelectionSet, error) {
+// parseSelection reads the fields to return of a call with some arguments. It is parsed by itself, so nothing in it can end the selection
+// and begin another operation.
+func (a *API) parseSelection(o *operation, value any, args []string) (ast.SelectionSet, error) {
+	text, ok := value.(string)
+	if !ok {
+		return nil, webapi.Invalid("%s must be a text, as { id owner { login } }", o.selectArg)
+	}
 	text = strings.TrimSpace(text)
 	if len(text) > maxSelect {
 		return nil, webapi.Invalid("%s has more than %d bytes", o.selectArg, maxSelect)
@@ -34,7 +39,7 @@ func (a *API) parseSelection(o *operation, text string) (ast.SelectionSet, error
 	if err := a.check(a.schema.Types[o.field.Type.Name()], set); err != nil {
 		return nil, webapi.Invalid("%s: %s", o.selectArg, err)
 	}
-	return set, nil
+	return set, a.validate(o, o.document(args, set))
 }
 
 func isAnonymous(o *ast.OperationDefinition) bool {
@@ -112,13 +117,13 @@ func (a *API) fieldNames(def *ast.Definition) string {
 	case len(names) == 0 && def.Kind == ast.Union:
 		return "one of the types " + strings.Join(def.Types[:min(len(def.Types), most)], ", ") + ": use ... on TYPE { }"
 	case len(names) > most:
-		return strings.Join(names[:most], ", ") + " and more (" + a.describe + " shows all)"
+		return strings.Join(names[:most], ", ") + " and more (" + a.describeTool + " shows all)"
 	}
 	return strings.Join(names, ", ")
 }
 
 // document returns the text of the request of a call with some arguments.
-func (a *API) document(o *operation, args []string, set ast.SelectionSet) (string, error) {
+func (o *operation) document(args []string, set ast.SelectionSet) string {
 	field := newField(o.field.Name, set)
 	op := &ast.OperationDefinition{Operation: o.kind}
 	for _, name := range args {
@@ -129,11 +134,10 @@ func (a *API) document(o *operation, args []string, set ast.SelectionSet) (strin
 	op.SelectionSet = ast.SelectionSet{field}
 	var b strings.Builder
 	formatter.NewFormatter(&b, formatter.WithCompacted()).FormatQueryDocument(&ast.QueryDocument{Operations: ast.OperationList{op}})
-	text := strings.TrimSpace(b.String())
-	return text, a.validate(o, text)
+	return strings.TrimSpace(b.String())
 }
 
-// validate checks a request as the server will: arguments in the selection, fragments, and fields that cannot be together.
+// validate checks the request of a selection as the server will: arguments of its fields, fragments, and fields that cannot be together.
 func (a *API) validate(o *operation, text string) error {
 	doc, err := parser.ParseQuery(&ast.Source{Input: text})
 	if err != nil {

@@ -41,7 +41,7 @@ func (in *inputs) arguments(o *operation) *object {
 	properties, required := jsonobject.Of(), []string{}
 	for _, arg := range o.field.Arguments {
 		schema := in.typed(arg.Type, 0, false)
-		describe(schema, arg.Description, arg.DefaultValue)
+		setDescription(schema, arg.Description, arg.DefaultValue)
 		properties.Set(arg.Name, schema)
 		if arg.Type.NonNull && arg.DefaultValue == nil {
 			required = append(required, arg.Name)
@@ -61,8 +61,8 @@ func (in *inputs) arguments(o *operation) *object {
 	return schema
 }
 
-// describe adds a description and a default to a schema.
-func describe(schema *object, text string, value *ast.Value) {
+// setDescription adds a description and a default to a schema.
+func setDescription(schema *object, text string, value *ast.Value) {
 	if text = prose(text, maxNested); text != "" {
 		schema.Set("description", text)
 	}
@@ -116,7 +116,7 @@ func (in *inputs) inputObject(def *ast.Definition, depth int) *object {
 	oneOf := def.Directives.ForName("oneOf") != nil
 	for _, f := range def.Fields {
 		schema := in.typed(f.Type, depth, in.nulls && !oneOf)
-		describe(schema, f.Description, f.DefaultValue)
+		setDescription(schema, f.Description, f.DefaultValue)
 		properties.Set(f.Name, schema)
 		if f.Type.NonNull && f.DefaultValue == nil {
 			required = append(required, f.Name)

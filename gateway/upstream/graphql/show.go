@@ -18,7 +18,7 @@ const maxShown = 16_000 // bytes of a type that is shown
 func (a *API) describeDefinition() json.RawMessage {
 	input := jsonobject.Of("type", "object", "properties", jsonobject.Of("name", jsonobject.Of("type", "string", "description", "Name of the type")),
 		"required", []any{"name"}, "additionalProperties", false)
-	return webapi.AppendJSON(nil, jsonobject.Of("name", a.describe,
+	return webapi.AppendJSON(nil, jsonobject.Of("name", a.describeTool,
 		"description", "Show the fields of a type of the GraphQL schema, with their arguments and types, to choose fields with select.",
 		"inputSchema", input, "annotations", jsonobject.Of("readOnlyHint", true, "destructiveHint", false, "idempotentHint", true, "openWorldHint", false)))
 }
@@ -45,7 +45,7 @@ func (a *API) describeType(raw json.RawMessage) (json.RawMessage, error) {
 	return webapi.AppendJSON(nil, jsonobject.Of("content", []any{webapi.TextBlock(show(def))})), nil
 }
 
-// show returns a type in the schema definition language, without descriptions of its fields that are long.
+// show returns a type in the schema definition language, without the descriptions of its fields.
 func show(def *ast.Definition) string {
 	var b strings.Builder
 	if text := prose(def.Description, maxNested); text != "" {
