@@ -34,6 +34,7 @@ type filePatch struct {
 //   - bleve decodes, indexes and compares geographic shapes; there are none in the index, and no queries of them.
 //   - bleve registers the formats of its segments on disk, of seven versions, and an older kind of index with its stores. The
 //     index here is of the newer kind, and its segments have a format of their own, in memory.
+//   - esbuild bundles style sheets; programs and the modules that they import are scripts and JSON.
 //   - The storage engine has pages about the process, speaks MQTT and WebSocket, and joins other clusters, at ports that are
 //     never open. Its system account answers questions about the server, which no client of that account asks. It reads a
 //     configuration file, which it has none of. Its client can encode messages with gob, which nothing does.
@@ -55,6 +56,13 @@ func patches() []patch {
 			{"index/upsidedown/index_reader.go", sizeOf("ir")}, {"index/upsidedown/reader.go", sizeOf("tfr", "cdr")},
 			{"index/upsidedown/upsidedown.go", [][2]string{{"registry.RegisterIndexType(Name, NewUpsideDownCouch)", "error(nil)"}}},
 			{"index/upsidedown/store/boltdb/store.go", withoutStore}, {"index/upsidedown/store/gtreap/store.go", withoutStore},
+		}},
+		{"github.com/evanw/esbuild", []filePatch{
+			{"internal/cache/cache_ast.go", [][2]string{{"ast := css_parser.Parse(tempLog, source, options)", "ast := css_ast.AST{}\n\ttempLog.AddError(nil, logger.Range{}, \"style sheets cannot be imported\")"}}},
+			{"internal/linker/linker.go", [][2]string{
+				{"\t\"github.com/evanw/esbuild/internal/css_parser\"\n", ""},
+				{"\tchunk := &c.chunks[chunkIndex]\n\n\ttimer := c.timer.Fork()\n\tif timer != nil {\n\t\ttimeName := fmt.Sprintf(\"Generate chunk %q\", path.Clean(config.TemplateToString(chunk.finalTemplate)))\n\t\ttimer.Begin(timeName)\n\t\tdefer c.timer.Join(timer)\n\t\tdefer timer.End(timeName)\n\t}\n\n\tchunkRepr := chunk.chunkRepr.(*chunkReprCSS)\n…func wrapRulesWithConditions(", "\tpanic(\"style sheets are not parsed\")\n}\n\nfunc wrapRulesWithConditions("},
+			}},
 		}},
 		{"github.com/nats-io/nats-server/v2", []filePatch{
 			{"server/server.go", [][2]string{
