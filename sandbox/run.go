@@ -147,8 +147,7 @@ func (b *instance) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 	e := &execution{instance: b, job: job}
 	e.ctx, e.stop = context.WithCancelCause(b.ctx)
 	defer context.AfterFunc(ctx, func() { e.stop(stopError{Canceled}) })()
-	flood := max(floodMin, int64(job.Limits.Output)*floodFactor)
-	onFlood := func() { e.stop(stopError{Flooded}) }
+	flood, onFlood := job.Limits.Flood(), func() { e.stop(stopError{Flooded}) }
 	e.stdout, e.stderr = newOutputBuffer(job.Limits.Output, flood, onFlood), newOutputBuffer(job.Limits.Output, flood, onFlood)
 	if heard := job.OnOutput; heard != nil {
 		e.stdout.onWrite = func(p []byte) { heard(Stdout, p) }

@@ -138,6 +138,9 @@ const (
 	floodMin    = 16 << 20
 )
 
+// Flood returns the number of bytes of a stream beyond which the program is stopped.
+func (l Limits) Flood() int64 { return max(floodMin, int64(l.Output)*floodFactor) }
+
 // Status says how a program ended.
 type Status string
 

@@ -98,7 +98,7 @@ func (c *recordingCaller) Call(_ context.Context, call tool.Call) (tool.Result, 
 }
 
 func job() sandbox.Job {
-	j := sandbox.Job{ID: "e-1", Interpreter: sandbox.Python, Code: "1", Limits: sandbox.DefaultLimits()}
+	j := sandbox.Job{ID: "e-1", Interpreter: sandbox.Python, Code: "1", Limits: sandbox.DefaultLimits(), OnOutput: func(sandbox.Stream, []byte) {}}
 	j.Limits.Calls, j.Limits.Concurrency, j.Limits.Output = 3, 1, 1024
 	return j
 }
@@ -152,6 +152,7 @@ func TestHostileWorker(t *testing.T) {
 		"files where there are none":     {says: text(`{"type":"files","entries":[{"path":"a","size":1}]}`) + message(2, 1, "x") + text(ok), status: sandbox.Crashed},
 		"what is no JSON":                {says: text(`{"type":`), status: sandbox.Crashed},
 		"output without end":             {says: strings.Repeat(message(kindStdout, 1000, strings.Repeat("x", 1000)), 100), status: sandbox.Crashed},
+		"live output without end":        {says: strings.Repeat(message(kindLiveStdout, 1<<20, strings.Repeat("x", 1<<20)), 60) + outcome(`{"status":"ok"}`) + text(ok), status: sandbox.Crashed},
 		"output that is no text":         {says: message(kindStderr, 3, "a\x00\xff") + outcome(`{"status":"ok","stdout_cut":-5}`) + text(ok), status: sandbox.OK, check: func(o sandbox.Outcome) bool { return o.Stderr.Text == "a\uFFFD\uFFFD" && o.Stdout.Cut == 0 }},
 		"notes without end":              {forms: longNotes, status: sandbox.OK, check: func(o sandbox.Outcome) bool { return len(o.Notes) == maxNotes && len(o.Notes[0]) <= maxNote+8 }},
 		"more calls than there may be":   {says: strings.Repeat(text(`{"type":"call","id":1,"tool":"a.b","args":{}}`), 9) + outcome(`{"status":"ok"}`) + text(ok), status: sandbox.OK, calls: 3},

@@ -46,6 +46,8 @@ const (
 	maxNote  = 400
 	// outputNote bounds the line that replaces output that was cut, in bytes.
 	outputNote = 1 << 10
+	// liveSlack is what a host may print live beyond the limit until it has stopped a program, in bytes.
+	liveSlack = 16 << 20
 )
 
 // report collects the worker's messages that do not belong to the bridge. Only the reader of the messages writes it.
@@ -54,13 +56,14 @@ type report struct {
 	ended          atomic.Bool // end is set
 	stdout, stderr []byte
 	limit          int // of each
+	live, maxLive  int64
 	// onOutput receives output while the program runs; may be nil.
 	onOutput func(s sandbox.Stream, p []byte)
 }
 
 // newReport bounds output as a host does: each invalid UTF-8 byte becomes three bytes.
 func newReport(job sandbox.Job) *report {
-	return &report{limit: 3*job.Limits.Output + outputNote, onOutput: job.OnOutput}
+	return &report{limit: 3*job.Limits.Output + outputNote, maxLive: 2*job.Limits.Flood() + liveSlack, onOutput: job.OnOutput}
 }
 
 var errProtocol = errors.New("invalid message from the worker")
@@ -93,7 +96,7 @@ func (r *report) handleMessage(kind byte, data []byte) error {
 
 // forwardOutput forwards output of the running program. It stores nothing.
 func (r *report) forwardOutput(kind byte, data []byte) error {
-	if r.onOutput == nil || r.end != nil {
+	if r.live += int64(len(data)); r.onOutput == nil || r.end != nil || r.live > r.maxLive {
 		return errProtocol
 	}
 	stream := sandbox.Stdout

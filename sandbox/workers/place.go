@@ -50,7 +50,7 @@ func (p *Pool) choose(session string, tried []string) (*member, error) {
 	if session == "" || best == nil || !p.usable(best, tried) {
 		best = nil
 		for _, m := range p.members {
-			if p.usable(m, tried) && (best == nil || m.before(best)) {
+			if p.usable(m, tried) && (best == nil || p.prefers(m, best)) {
 				best = m
 			}
 		}
@@ -81,10 +81,10 @@ func (p *Pool) placement() []string {
 	return p.opts.Placement()
 }
 
-// before reports whether m is better than other for the next program.
-func (m *member) before(other *member) bool {
+// prefers reports whether m is better than other for the next program. It is called with mu held.
+func (p *Pool) prefers(m, other *member) bool {
 	now := time.Now()
-	if a, b := now.Before(m.retry), now.Before(other.retry); a != b {
+	if a, b := now.Before(p.troubles[m.Name].until), now.Before(p.troubles[other.Name].until); a != b {
 		return b
 	}
 	// What its beat says about programs of this gateway may be old, and it knows about those of others.
@@ -92,13 +92,17 @@ func (m *member) before(other *member) bool {
 	return cmp.Or(cmp.Compare(load*other.Seats, otherLoad*m.Seats), cmp.Compare(other.Seats, m.Seats), cmp.Compare(m.Name, other.Name)) < 0
 }
 
-// release counts a program that has ended, and notes a worker that did not start or did not end it.
-func (p *Pool) release(m *member, failed bool) {
+// release counts a program that has ended, and notes what that tells about the worker.
+func (p *Pool) release(m *member, v verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.running--
-	if failed {
-		m.retry = time.Now().Add(retryAfter)
+	switch v {
+	case failed:
+		p.troubles[m.Name] = p.troubles[m.Name].after(time.Now())
+	case fine:
+		delete(p.troubles, m.Name)
+	case unknown:
 	}
 }
 

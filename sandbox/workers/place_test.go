@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,7 +17,7 @@ import (
 
 // TestChoose places programs by free seats, and those of a session where it is.
 func TestChoose(t *testing.T) {
-	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}}
+	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}, troubles: map[string]trouble{}}
 	for name, seats := range map[string]int{"small": 2, "large": 4} {
 		p.members[name] = &member{Worker: Worker{Name: name, Instance: name, Seen: time.Now(), Beat: Beat{Seats: seats}}}
 	}
@@ -35,7 +36,7 @@ func TestChoose(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	home := choose("s")
-	p.release(home, false)
+	p.release(home, fine)
 	home.Busy = 50 // others have more room
 	if m := choose("s"); m != home {
 		t.Errorf("a session moves to %s", m.Name)
@@ -44,16 +45,22 @@ func TestChoose(t *testing.T) {
 		t.Error("a worker is tried again")
 	}
 	other := p.members[p.sessions["s"].instance]
-	p.release(other, true)
+	p.release(other, failed)
 	if m := choose(""); m == other {
 		t.Error("a worker that has just failed is preferred")
 	}
+	again := &member{Worker: Worker{Name: other.Name, Instance: "again", Seen: time.Now(), Beat: Beat{Seats: MaxSeats}}}
+	p.members["again"] = again
+	if m := choose(""); m == again {
+		t.Error("another process of a worker that has just failed is preferred")
+	}
+	delete(p.members, "again")
 	home.Draining = true
 	if m := choose(""); m != other {
 		t.Error("a worker that drains gets a program")
 	}
 	for i := range maxSessions + 10 {
-		p.release(choose(fmt.Sprint(i)), false)
+		p.release(choose(fmt.Sprint(i)), fine)
 	}
 	if len(p.sessions) > maxSessions {
 		t.Errorf("%d sessions are known", len(p.sessions))
@@ -62,7 +69,7 @@ func TestChoose(t *testing.T) {
 
 // TestHostileBeats: what workers say about themselves is bounded, and none speaks for another.
 func TestHostileBeats(t *testing.T) {
-	r := &registry{subjects: newSubjects("sallyport"), log: slog.New(slog.DiscardHandler), workers: map[string]*Worker{}, changed: make(chan struct{})}
+	r := &registry{subjects: newSubjects("sallyport"), log: slog.New(slog.DiscardHandler), workers: map[string]*Worker{}, sources: map[string]*source{}, changed: make(chan struct{})}
 	good, victim := `{"version":"v1","seats":2}`, rand.Text()
 	hear := func(name, instance, text string) {
 		r.hear(&nats.Msg{Subject: r.subjects.beat(name, instance), Data: []byte(text)})
@@ -90,6 +97,61 @@ func TestHostileBeats(t *testing.T) {
 	}
 	if n := len(r.list()); n != maxWorkers || r.workers[victim] == nil {
 		t.Errorf("%d workers are known", n)
+	}
+}
+
+// TestTrouble: who fails again waits longer, and what fails at the same time counts once.
+func TestTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Pool{troubles: map[string]trouble{}}
+		m := &member{Worker: Worker{Name: "w"}}
+		for i, want := range []time.Duration{retryAfter, 2 * retryAfter, 4 * retryAfter} {
+			for range 100 {
+				p.release(m, failed)
+			}
+			p.release(m, unknown)
+			if got := time.Until(p.troubles["w"].until); got != want {
+				t.Errorf("after %d failures: %s", i+1, got)
+			}
+			time.Sleep(want)
+		}
+		for range 70 {
+			p.release(m, failed)
+			time.Sleep(maxRetryAfter)
+		}
+		if p.release(m, failed); time.Until(p.troubles["w"].until) != maxRetryAfter {
+			t.Errorf("at last: %+v", p.troubles["w"])
+		}
+		time.Sleep(3 * maxRetryAfter)
+		if p.forgetTroubles(); len(p.troubles) > 0 {
+			t.Error("troubles are kept for ever")
+		}
+	})
+}
+
+// TestBeatFlood: a worker that sends too many beats loses its own only, and is named once.
+func TestBeatFlood(t *testing.T) {
+	var log strings.Builder
+	r := &registry{subjects: newSubjects("sallyport"), log: slog.New(slog.NewTextHandler(&log, nil)), workers: map[string]*Worker{}, sources: map[string]*source{}, changed: make(chan struct{})}
+	hear := func(name, text string) {
+		r.hear(&nats.Msg{Subject: r.subjects.beat(name, rand.Text()), Data: []byte(text)})
+	}
+	for range 3 * maxBeats {
+		hear("flood", `{"seats":`)
+	}
+	hear("flood", `{"seats":1}`)
+	hear("good", `{"seats":1}`)
+	if all := r.list(); len(all) != 1 || all[0].Name != "good" {
+		t.Errorf("%+v", all)
+	}
+	if strings.Count(log.String(), "worker=flood") != 1 {
+		t.Errorf("the log:\n%s", log.String())
+	}
+	for i := range 2 * maxWorkers {
+		hear(fmt.Sprint("w", i), `{`)
+	}
+	if len(r.sources) > maxWorkers {
+		t.Errorf("%d sources are known", len(r.sources))
 	}
 }
 

@@ -52,6 +52,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	members  map[string]*member // by instance
+	troubles map[string]trouble // by name
 	sessions map[string]place   // of interpreters that outlive their programs
 	files    map[string][]byte
 	jobs     []sandbox.Job // to warm new workers
@@ -63,8 +64,7 @@ type member struct {
 	Worker
 
 	client  *remote.Client
-	running int       // programs of this gateway
-	retry   time.Time // until then, others are preferred
+	running int // programs of this gateway
 }
 
 // place is where a session is.
@@ -78,8 +78,10 @@ const (
 	joinTimeout = 5 * time.Second
 	// dialTimeout is how long a worker may take to accept a link.
 	dialTimeout = 5 * time.Second
-	// retryAfter is how long others are preferred to a worker that could not start a program.
-	retryAfter = 5 * time.Second
+	// retryAfter is how long others are preferred to a worker that did not start or lost a program. It doubles up to
+	// maxRetryAfter while no program ends there.
+	retryAfter    = 5 * time.Second
+	maxRetryAfter = 5 * time.Minute
 	// maxTries bounds the workers that are tried for one program.
 	maxTries = 3
 	// maxSessions bounds the sessions with a known worker.
@@ -92,7 +94,7 @@ func Open(opts Options) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workers: %w", err)
 	}
-	p := &Pool{opts: opts, log: opts.Logger, registry: r, opened: time.Now(), members: map[string]*member{}, sessions: map[string]place{}}
+	p := &Pool{opts: opts, log: opts.Logger, registry: r, opened: time.Now(), members: map[string]*member{}, troubles: map[string]trouble{}, sessions: map[string]place{}}
 	p.quit, p.stop = context.WithCancel(context.Background())
 	p.work.Go(p.follow)
 	return p, nil
@@ -148,6 +150,7 @@ func (p *Pool) update(workers []Worker) {
 			p.log.Warn("a worker cannot be used", "worker", w.Name, "error", err)
 		}
 	}
+	p.forgetTroubles()
 	for instance, m := range p.members {
 		if !seen[instance] && m.running == 0 {
 			delete(p.members, instance)
@@ -268,7 +271,7 @@ func (p *Pool) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (
 			break
 		}
 		outcome, err = m.client.Run(ctx, job, caller)
-		p.release(m, err != nil || outcome.Lost != "")
+		p.release(m, verdictOf(outcome, err))
 		if err == nil || ctx.Err() != nil {
 			break
 		}

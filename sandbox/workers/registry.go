@@ -26,12 +26,13 @@ type registry struct {
 
 	mu      sync.Mutex
 	workers map[string]*Worker // by instance
+	sources map[string]*source // by name
 	changed chan struct{}      // closed at the next beat
 }
 
 // openRegistry begins to hear beats. Servers that do not answer are no error.
 func openRegistry(server natsconn.Server, prefix string, log *slog.Logger) (*registry, error) {
-	r := &registry{subjects: newSubjects(prefix), log: log, workers: map[string]*Worker{}, changed: make(chan struct{})}
+	r := &registry{subjects: newSubjects(prefix), log: log, workers: map[string]*Worker{}, sources: map[string]*source{}, changed: make(chan struct{})}
 	var err error
 	r.conn, _, err = server.Connect(
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -59,13 +60,21 @@ func (r *registry) hear(m *nats.Msg) {
 	if !ok {
 		return
 	}
-	b, err := parseBeat(m.Data)
-	if err != nil {
-		r.log.Debug("a beat of a worker is invalid", "worker", name, "error", err)
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	from := r.source(name)
+	if from == nil {
+		return
+	}
+	if err := from.count(time.Now()); err != nil {
+		from.warn(r.log, "a worker sends too many beats", "worker", name, "error", err)
+		return
+	}
+	b, err := parseBeat(m.Data)
+	if err != nil {
+		from.warn(r.log, "a beat of a worker is invalid", "worker", name, "error", err)
+		return
+	}
 	known := r.workers[instance]
 	if known == nil && (b.Left || !r.hasRoom(name)) || known != nil && known.Name != name {
 		return

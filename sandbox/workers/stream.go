@@ -38,6 +38,8 @@ const (
 	maxChunk = 128 << 10
 	// maxPendingMessages bounds the messages that have come and are not yet handled.
 	maxPendingMessages = 1 << 16
+	// maxIdle is the maximum of messages between two beats that bring nothing new. What is sent again is much less.
+	maxIdle = 10_000
 	// ackDelay is how long an acknowledgment may wait for more bytes, and ackBytes is the number of bytes that do not wait.
 	ackDelay = 50 * time.Millisecond
 	ackBytes = window / 8
@@ -106,6 +108,8 @@ type incoming struct {
 	due      bool         // an acknowledgment is due
 	end      uint64       // the offset of the end
 	hasEnd   bool
+	idle     int // messages that brought nothing new, since a time
+	since    time.Time
 }
 
 // atEnd reports whether all bytes have come.
@@ -305,13 +309,29 @@ func (s *stream) receive(m *nats.Msg) {
 		return
 	}
 	s.heard, s.absent = time.Now(), false
+	received, acked := s.in.received, s.out.acked
 	offset, content := binary.BigEndian.Uint64(m.Data[1:]), m.Data[headSize:]
-	if err := s.handle(m.Data[0], offset, content); err != nil {
+	err := s.handle(m.Data[0], offset, content)
+	if err == nil && received == s.in.received && acked == s.out.acked {
+		err = s.countIdle()
+	}
+	if err != nil {
 		s.fail(err)
 	}
 	if !s.isKnown() {
 		close(s.heardOf)
 	}
+}
+
+// countIdle counts a message that brought nothing new. It is called with mu held.
+func (s *stream) countIdle() error {
+	if s.heard.Sub(s.in.since) > s.times.beat {
+		s.in.idle, s.in.since = 0, s.heard
+	}
+	if s.in.idle++; s.in.idle > maxIdle {
+		return errFlood
+	}
+	return nil
 }
 
 // noResponders is the status that a server sends if there is no subscriber.

@@ -77,6 +77,7 @@ func TestStream(t *testing.T) {
 	conn := connectRaw(t, c, c.RawCreds).Conn
 	t.Run("lossy", func(t *testing.T) { sendOverLossy(t, conn) })
 	t.Run("hostile", func(t *testing.T) { refuseHostile(t, conn) })
+	t.Run("idle", func(t *testing.T) { refuseIdle(t, conn) })
 	t.Run("silent", func(t *testing.T) { missPeer(t, conn) })
 	t.Run("close", func(t *testing.T) { closeBoth(t, conn) })
 }
@@ -143,6 +144,19 @@ func sendOverLossy(t *testing.T, conn *nats.Conn) {
 
 func message(kind byte, offset uint64, content []byte) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte{kind}, offset), content...)
+}
+
+// refuseIdle sends messages that bring nothing new, without end.
+func refuseIdle(t *testing.T, conn *nats.Conn) {
+	t.Helper()
+	s := open(t, conn, "idle.out", "idle.in", times{beat: time.Hour, silence: time.Hour, absence: time.Hour})
+	for range maxIdle + 1 {
+		s.receive(&nats.Msg{Data: message(kindAck, 0, binary.BigEndian.AppendUint64(nil, window))})
+	}
+	<-s.done
+	if _, err := s.Write([]byte("x")); !errors.Is(err, errFlood) {
+		t.Error(err)
+	}
 }
 
 // refuseHostile says to a stream what a peer may not say. Each ends that stream only.
