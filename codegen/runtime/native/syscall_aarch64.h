@@ -1,7 +1,5 @@
 // System calls of Linux on 64-bit ARM.
 #define AUDIT_ARCH 0xC00000B7
-#define NR_eventfd2 19
-#define NR_epoll_create1 20
 #define NR_dup3 24
 #define NR_fcntl 25
 #define NR_flock 32
@@ -11,7 +9,6 @@
 #define NR_chroot 51
 #define NR_openat 56
 #define NR_close 57
-#define NR_pipe2 59
 #define NR_read 63
 #define NR_write 64
 #define NR_readlinkat 78

@@ -29,10 +29,7 @@
 #define NR_openat 257
 #define NR_readlinkat 267
 #define NR_unshare 272
-#define NR_eventfd2 290
-#define NR_epoll_create1 291
 #define NR_dup3 292
-#define NR_pipe2 293
 #define NR_prlimit64 302
 #define NR_setns 308
 #define NR_close_range 436

@@ -49,12 +49,9 @@ extern int fork(void);
 #define ECHILD 10
 #define SIGKILL 9
 #define MADV_DOFORK 11
-#define O_WRONLY 1
-#define O_NONBLOCK 04000
 #define O_CLOEXEC 02000000
 #define LOCK_UN 8
 #define F_SETFD 2
-#define F_GETFL 3
 #define F_SETFL 4
 #define F_SETOWN 8
 #define F_SETSIG 10
@@ -183,17 +180,18 @@ static long connect_to(const char *name, size_t size) {
 	return fd;
 }
 
-// read_number reads the number of the next program as text, and returns its size; 0 when the host has closed the control socket.
+// read_number reads the number of the next program as text, and returns its size; 0 when the host has closed the control
+// socket. The host sends a number only when it has the answer to the one before.
 static size_t read_number(long control, char *text, size_t most) {
 	for (size_t n = 0; n < most;) {
-		long got = sys(NR_read, control, (long)(text + n), 1, 0, 0, 0);
+		long got = sys(NR_read, control, (long)(text + n), (long)(most - n), 0, 0, 0);
 		if (got == -EINTR)
 			continue;
 		if (got <= 0)
 			return 0;
-		if (text[n] == '\n')
-			return n;
-		n++;
+		n += (size_t)got;
+		if (text[n - 1] == '\n')
+			return n - 1;
 	}
 	return 0;
 }
@@ -247,56 +245,33 @@ static void name_of(long fd, char *name) {
 	name[n > 0 ? n : 0] = 0;
 }
 
-// is_shared reports whether a descriptor is still the one that all forks have.
+// is_shared reports whether a descriptor is still the one that all forks have: fork makes libuv open a pipe anew.
 static int is_shared(long fd) {
 	char name[NAME_SIZE];
-	if (!given_names[fd][0])
-		return 0;
+	if (!given_names[fd][0] || !starts(given_names[fd], "pipe:"))
+		return given_names[fd][0] != 0;
 	name_of(fd, name);
 	return equal(name, given_names[fd]);
 }
 
-// replace_by makes a descriptor refer to another open file, and keeps its number.
-static int replace_by(long made, long fd) {
-	return made >= 0 && sys(NR_dup3, made, fd, O_CLOEXEC, 0, 0, 0) >= 0 && sys(NR_close, made, 0, 0, 0, 0, 0) >= 0;
-}
-
-// replace_pipe makes a new pipe of all descriptors of a shared one.
-static int replace_pipe(long fd) {
-	int ends[2];
-	if (sys(NR_pipe2, (long)ends, O_CLOEXEC | (sys(NR_fcntl, fd, F_GETFL, 0, 0, 0, 0) & O_NONBLOCK), 0, 0, 0, 0) < 0)
-		return 0;
-	for (long other = DESCRIPTORS - 1; other >= fd; other--) {
-		if (!equal(given_names[other], given_names[fd]) || !is_shared(other))
-			continue;
-		long writes = sys(NR_fcntl, other, F_GETFL, 0, 0, 0, 0) & O_WRONLY;
-		if (sys(NR_dup3, ends[writes], other, O_CLOEXEC, 0, 0, 0) < 0)
-			return 0;
-	}
-	return sys(NR_close, ends[0], 0, 0, 0, 0, 0) >= 0 && sys(NR_close, ends[1], 0, 0, 0, 0, 0) >= 0;
-}
-
 // separate_descriptors replaces the open files that a forked process shares with the zygote: what one program puts into
-// a pipe or socket, the next one could take out. The numbers stay, since the interpreter may still write to them.
+// a pipe or socket, the next one could take out. They belong to event loops of threads that a fork does not have, and to
+// node's own, which uv_loop_fork opens anew. The numbers stay, since the interpreter may still write to them.
 static int separate_descriptors(long bridge) {
+	long null = sys(NR_openat, -100, (long)"/dev/null", 2 | O_CLOEXEC, 0, 0, 0);
+	if (null < 0 || bridge >= DESCRIPTORS)
+		return 0;
 	for (long fd = 3; fd < DESCRIPTORS; fd++) {
-		int ok = 1;
-		if (fd == bridge || !is_shared(fd))
+		if (fd == bridge || fd == null || !is_shared(fd))
 			continue;
-		if (equal(given_names[fd], "anon_inode:[eventfd]"))
-			ok = replace_by(sys(NR_eventfd2, 0, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0), fd);
-		else if (equal(given_names[fd], "anon_inode:[eventpoll]"))
-			ok = replace_by(sys(NR_epoll_create1, O_CLOEXEC, 0, 0, 0, 0, 0), fd);
-		else if (starts(given_names[fd], "pipe:"))
-			ok = replace_pipe(fd);
-		else if (equal(given_names[fd], "/dev/null"))
-			ok = replace_by(sys(NR_openat, -100, (long)"/dev/null", 2 | O_CLOEXEC, 0, 0, 0), fd);
-		else
-			ok = sys(NR_close, fd, 0, 0, 0, 0, 0) >= 0;
-		if (!ok)
+		if (starts(given_names[fd], "anon_inode:[event") || starts(given_names[fd], "pipe:") || equal(given_names[fd], "/dev/null")) {
+			if (sys(NR_dup3, null, fd, O_CLOEXEC, 0, 0, 0) < 0)
+				return 0;
+		} else if (sys(NR_close, fd, 0, 0, 0, 0, 0) < 0) {
 			return 0;
+		}
 	}
-	return bridge >= DESCRIPTORS ? 0 : sys(NR_close_range, DESCRIPTORS, 0x7fffffff, 0, 0, 0, 0) >= 0;
+	return sys(NR_close, null, 0, 0, 0, 0, 0) >= 0 && sys(NR_close_range, DESCRIPTORS, 0x7fffffff, 0, 0, 0, 0) >= 0;
 }
 
 static long mount(const char *type, const char *at, unsigned long flags, const char *options) {
@@ -339,12 +314,16 @@ static int limit_all(const struct settings *s) {
 	return !s->hard_memory || limit(RLIMIT_AS, s->soft_memory, s->hard_memory) >= 0;
 }
 
+// bound_rights excludes all capabilities from what programs that are executed can have; this process keeps its own.
+static void bound_rights(void) {
+	for (long right = 0; right < 64 && sys(NR_prctl, PR_CAPBSET_DROP, right, 0, 0, 0, 0) >= 0; right++)
+		;
+}
+
 // become_user gives up all rights: a change of all three user IDs from 0 clears the capabilities. It also makes the
 // process the owner of its files in /proc again.
 static int become_user(uint64_t user) {
 	long id = (long)user;
-	for (long right = 0; right < 64 && sys(NR_prctl, PR_CAPBSET_DROP, right, 0, 0, 0, 0) >= 0; right++)
-		;
 	return sys(NR_setgroups, 0, 0, 0, 0, 0, 0) >= 0 && sys(NR_setresgid, id, id, id, 0, 0, 0) >= 0 &&
 		sys(NR_setresuid, id, id, id, 0, 0, 0) >= 0 && sys(NR_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0, 0) >= 0 && sys(NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) >= 0;
 }
@@ -445,6 +424,7 @@ long zygote_serve(const char *given) {
 	for (long fd = 3; fd < DESCRIPTORS; fd++)
 		if (fd != control)
 			name_of(fd, given_names[fd]);
+	bound_rights();
 	for (int first = 1;; first = 0) {
 		char number[20];
 		size_t size = read_number(control, number, sizeof number);
