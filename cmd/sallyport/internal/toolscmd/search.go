@@ -2,6 +2,8 @@ package toolscmd
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,6 +66,7 @@ func (a *app) search(ctx context.Context, s toolsearch.Request, asJSON bool) err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !asJSON:
+			a.sayLate(g, found)
 			return a.Print(found.Text())
 		}
 		if found.Tools == nil {
@@ -71,4 +74,17 @@ func (a *app) search(ctx context.Context, s toolsearch.Request, asJSON bool) err
 		}
 		return a.PrintJSON(found)
 	})
+}
+
+// sayLate says how to have the tools of upstreams that did not answer in time: a search ends before they do.
+func (a *app) sayLate(g *gateway.Gateway, found toolsearch.Found) {
+	var late []string
+	for _, id := range cli.ConnectingUpstreams(g) {
+		if slices.ContainsFunc(found.Upstreams, func(up toolsearch.FoundUpstream) bool { return up.ID == id && up.Tools == 0 }) {
+			late = append(late, id)
+		}
+	}
+	if len(late) > 0 {
+		a.Say(fmt.Sprintf("no answer yet from %s; \"sallyport tools\" waits for it, and later searches include its tools", strings.Join(late, ", ")))
+	}
 }
