@@ -96,7 +96,7 @@ func newWorkersSite(t *testing.T) *workersSite {
 	path := filepath.Join(s.dir, "upstreams.yaml")
 	text, err := os.ReadFile(path)
 	if err == nil {
-		changed := strings.Replace(string(text), "sandbox: {", "sandbox: {remote: workers, timeout: 5m, ", 1)
+		changed := strings.Replace(string(text), "sandbox: {", "sandbox: {remote: workers, timeout: 5m, parallel: 8, ", 1)
 		err = os.WriteFile(path, fmt.Appendf(nil, "%sstore: {url: %q, creds: keys/gateway.creds}\n", changed, s.servers), 0o600)
 	}
 	if err != nil {

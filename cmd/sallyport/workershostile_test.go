@@ -279,7 +279,7 @@ func TestWorkersForeign(t *testing.T) {
 			for _, subject := range []string{">", "*.>", "$JS.>", "_INBOX.>", "_WORKERS.>", hostileSubjects + "beat.*.*", hostileSubjects + "in.w1.>", hostileSubjects + "out.>", hostileSubjects + "dial.w1.*"} {
 				_, _ = conn.Subscribe(subject, func(*nats.Msg) { heard.Add(1) })
 			}
-			for _, subject := range []string{"sallyport.x", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.DELETE.sallyport_made", hostileSubjects + "ask", hostileSubjects + "beat.w1.x", hostileSubjects + "drain.w1"} {
+			for _, subject := range []string{"sallyport.x", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.DELETE.sallyport_made", hostileSubjects + "ask", hostileSubjects + "beat.w1.x", hostileSubjects + "dial.w1.x"} {
 				_ = conn.Publish(subject, []byte("{}"))
 			}
 			_ = conn.Flush()

@@ -102,7 +102,7 @@ func (s subjects) parseBeat(subject string) (name, instance string, ok bool) {
 	return words[1], words[2], true
 }
 
-// dial asks a worker process for a link.
+// dial asks a worker process for a link, or gives it an [Order].
 func (s subjects) dial(name, instance string) string {
 	return string(s) + "dial." + name + "." + instance
 }

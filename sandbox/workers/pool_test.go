@@ -4,7 +4,9 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,7 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("server restarts", func(t *testing.T) { restartServer(t, c, p) })
 	t.Run("permissions", func(t *testing.T) { refusePermissions(t, c, one) })
+	t.Run("orders", func(t *testing.T) { holdWorker(t, c, p) })
 	t.Run("drain", func(t *testing.T) { drainWorker(t, c, p, one) })
 	if err := p.Close(); err != nil {
 		t.Error(err)
@@ -100,6 +103,44 @@ func restartServer(t *testing.T, c *natscluster.Cluster, p *Pool) {
 	c.Kill(t, 0)
 	c.Start(t, 0)
 	end()
+	value(t, p, "s", "x + 1", "42")
+}
+
+// holdWorker tells a worker to take no programs, while one runs there, and to take them again. Only a gateway can.
+func holdWorker(t *testing.T, c *natscluster.Cluster, p *Pool) {
+	t.Helper()
+	order := func(creds, name string, o Order, idle bool) ([]Worker, error) {
+		return Command(t.Context(), natsconn.Server{URL: c.URL(), Creds: creds, CA: c.CA}, "sallyport", name, o, idle, time.Second)
+	}
+	end := start(t, p)
+	if found, err := order(c.Creds, "one", Drain, false); err != nil || len(found) != 1 || !found[0].Draining || found[0].Busy != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	_, err := p.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{})
+	if err == nil || !strings.Contains(err.Error(), "draining") {
+		t.Errorf("a worker that drains: %v", err)
+	}
+	end()
+	if found, err := order(c.Creds, "one", Drain, true); err != nil || len(found) != 1 || found[0].Busy != 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	var unknown *UnknownError
+	if _, err := order(c.Creds, "two", Drain, false); !errors.As(err, &unknown) || !slices.Equal(unknown.Known, []string{"one"}) {
+		t.Errorf("a worker that has not joined: %v", err)
+	}
+	rights := WorkerRights("sallyport", "one")
+	for _, creds := range []string{c.NoCreds, c.User(t, "same", rights.Publish, rights.Subscribe)} {
+		if _, err := order(creds, "one", Resume, false); err == nil {
+			t.Error("a worker gives orders")
+		}
+	}
+	if !p.registry.list()[0].Draining {
+		t.Error("a worker has given an order")
+	}
+	if found, err := order(c.Creds, "one", Resume, false); err != nil || found[0].Draining {
+		t.Errorf("%+v, %v", found, err)
+	}
+	testutil.Eventually(t, "the gateway knows", eventually, func() bool { return !p.registry.list()[0].Draining })
 	value(t, p, "s", "x + 1", "42")
 }
 

@@ -53,7 +53,8 @@ type worker struct {
 	mu       sync.Mutex
 	open     map[string]*stream
 	busy     int
-	draining time.Time // since when it drains; zero if it does not
+	draining time.Time // since when it drains to end; zero if it does not
+	held     bool      // it takes no programs until it is told to
 }
 
 // Work joins a cluster and runs programs of its gateways. When ctx ends, it takes no more programs, and returns when those that
@@ -93,7 +94,7 @@ func Work(ctx context.Context, opts WorkerOptions) error {
 
 func (w *worker) subscribe() error {
 	_, err := w.conn.Subscribe(w.subjects.ask(), func(*nats.Msg) { w.beatSoon() })
-	_, err2 := w.conn.Subscribe(w.subjects.dial(w.opts.Name, w.instance), func(m *nats.Msg) { w.accept(string(m.Data)) })
+	_, err2 := w.conn.Subscribe(w.subjects.dial(w.opts.Name, w.instance), func(m *nats.Msg) { w.hear(string(m.Data)) })
 	return errors.Join(err, err2)
 }
 
@@ -141,11 +142,25 @@ func (w *worker) drain() {
 	w.log.Info("draining: no new programs", "running", w.busy)
 }
 
+// hear handles what a gateway asks for: a link, or what an [Order] says.
+func (w *worker) hear(text string) {
+	switch o := Order(text); o {
+	case Drain, Resume:
+		w.mu.Lock()
+		w.held = o == Drain
+		w.mu.Unlock()
+		w.log.Info("an operator has told this worker whether it takes programs", "order", text)
+		w.beatSoon()
+	default:
+		w.accept(text)
+	}
+}
+
 // beat sends a beat, and reports whether the worker is drained.
 func (w *worker) beat(left bool) (drained bool) {
 	w.mu.Lock()
-	b := Beat{Version: w.opts.Remote.Version, Seats: w.opts.Seats, Busy: w.busy, Labels: w.opts.Labels, Since: w.since, Draining: !w.draining.IsZero(), Left: left}
-	drained = b.Draining && b.Busy == 0 && time.Since(w.draining) > drainGrace
+	b := Beat{Version: w.opts.Remote.Version, Seats: w.opts.Seats, Busy: w.busy, Labels: w.opts.Labels, Since: w.since, Draining: w.held || !w.draining.IsZero(), Left: left}
+	drained = !w.draining.IsZero() && b.Busy == 0 && time.Since(w.draining) > drainGrace
 	w.mu.Unlock()
 	data, err := json.Marshal(b)
 	if err == nil {
@@ -180,7 +195,7 @@ func (w *worker) begin() (end func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case !w.draining.IsZero():
+	case w.held || !w.draining.IsZero():
 		return nil, errDraining
 	case w.busy >= (1+overcommit)*w.opts.Seats:
 		return nil, errFull

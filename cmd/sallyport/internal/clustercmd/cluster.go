@@ -32,7 +32,7 @@ func Command(shared *cli.App) *cobra.Command {
 		Short: "set up and show gateways and workers on several machines",
 		Long: `A cluster is one or more gateways with a store on NATS servers (store: in
 upstreams.yaml), and workers that run programs for them: docs/how-to/workers.md.`,
-	}, a.initCommand(), a.statusCommand())
+	}, a.initCommand(), a.statusCommand(), a.drainCommand(), a.resumeCommand())
 }
 
 func (a *app) initCommand() *cobra.Command {
@@ -117,14 +117,11 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 func (a *app) status(ctx context.Context, asJSON bool) error {
-	cfg, err := a.Load()
+	server, prefix, err := a.servers()
 	if err != nil {
 		return err
 	}
-	if !cfg.Store.IsRemote() || cfg.Store.Problem != "" {
-		return &tool.Error{Kind: tool.Invalid, Message: "there is no cluster: " + cmp.Or(cfg.Store.Problem, "upstreams.yaml has no store with a url"), Hint: "see docs/how-to/workers.md"}
-	}
-	found, err := workers.List(ctx, natsconn.Of(cfg.Store, "sallyport "+cli.BuildVersion()), cfg.Store.Prefix, listTime)
+	found, err := workers.List(ctx, server, prefix, listTime)
 	if err != nil {
 		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err}
 	}
@@ -140,21 +137,29 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 	return a.Print(table(found))
 }
 
+// servers returns the servers of the settings, and the prefix of the store there.
+func (a *app) servers() (server natsconn.Server, prefix string, err error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return server, "", err
+	}
+	if !cfg.Store.IsRemote() || cfg.Store.Problem != "" {
+		return server, "", &tool.Error{Kind: tool.Invalid, Message: "there is no cluster: " + cmp.Or(cfg.Store.Problem, "upstreams.yaml has no store with a url"), Hint: "see docs/how-to/workers.md"}
+	}
+	return natsconn.Of(cfg.Store, "sallyport "+cli.BuildVersion()), cfg.Store.Prefix, nil
+}
+
 // table returns a line for each worker.
 func table(found []workers.Worker) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "WORKER\tSEATS\tBUSY\tSTATE\tVERSION\tJOINED\tSEEN\tLABELS")
 	for _, w := range found {
-		state := "ready"
-		if w.Draining {
-			state = "draining"
-		}
 		labels := []string{}
 		for _, key := range slices.Sorted(maps.Keys(w.Labels)) {
 			labels = append(labels, key+"="+w.Labels[key])
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", w.Name, w.Seats, w.Busy, state, cli.Cell(w.Version, 40), cli.Age(w.Since), cli.Age(w.Seen), cli.Cell(strings.Join(labels, " "), 80))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", w.Name, w.Seats, w.Busy, state(w), cli.Cell(w.Version, 40), cli.Age(w.Since), cli.Age(w.Seen), cli.Cell(strings.Join(labels, " "), 80))
 	}
 	_ = t.Flush() // to a string
 	return b.String()

@@ -1,0 +1,89 @@
+package clustercmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/tool"
+	"sallyport/sandbox/workers"
+)
+
+func (a *app) drainCommand() *cobra.Command {
+	idle := false
+	cmd := &cobra.Command{
+		Use:   "drain NAME [flags]",
+		Short: "let a worker take no new programs",
+		Long: `Drain tells a worker to take no new programs, so that its machine can be stopped.
+Those that run go on; sessions there begin without variables elsewhere. The worker
+stays until "cluster resume" or a restart, and cluster status shows it as draining,
+and as drained when it runs no program. The credentials are those of store: in
+upstreams.yaml; a worker's do not permit it.`,
+		Example: "  sallyport cluster drain w1 --wait\n  sallyport cluster resume w1",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.command(cmd, args, workers.Drain, idle)
+		},
+	}
+	cmd.Flags().BoolVar(&idle, "wait", false, "wait until it runs no program")
+	return cmd
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume NAME",
+		Short:   "let a worker take programs again",
+		Long:    `Resume ends what "cluster drain" began. It does not stop a worker from ending that got SIGTERM.`,
+		Example: "  sallyport cluster resume w1",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.command(cmd, args, workers.Resume, false)
+		},
+	}
+}
+
+// command gives an order to a worker, and shows it.
+func (a *app) command(cmd *cobra.Command, args []string, order workers.Order, idle bool) error {
+	if len(args) != 1 || args[0] == "" {
+		return cli.Misuse(cmd, "%s takes the name of one worker", order)
+	}
+	if err := workers.CheckName(args[0]); err != nil {
+		return cli.Misuse(cmd, "%s", err)
+	}
+	found, err := a.give(cmd.Context(), args[0], order, idle)
+	if err != nil {
+		return err
+	}
+	return a.Print(table(found))
+}
+
+func (a *app) give(ctx context.Context, name string, order workers.Order, idle bool) ([]workers.Worker, error) {
+	server, prefix, err := a.servers()
+	if err != nil {
+		return nil, err
+	}
+	found, err := workers.Command(ctx, server, prefix, name, order, idle, listTime)
+	var unknown *workers.UnknownError
+	switch {
+	case errors.As(err, &unknown):
+		return nil, &tool.Error{Kind: tool.NotFound, Message: err.Error(), Hint: "workers that have: " + cmp.Or(strings.Join(unknown.Known, ", "), "none")}
+	case err != nil:
+		return nil, &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err}
+	}
+	return found, nil
+}
+
+// state says whether a worker takes programs.
+func state(w workers.Worker) string {
+	switch {
+	case !w.Draining:
+		return "ready"
+	case w.Busy > 0:
+		return "draining"
+	}
+	return "drained"
+}
