@@ -26,6 +26,8 @@ test golden fuzz soak bench-go: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools
 test golden fuzz soak bench-go: export SALLYPORT_TEST_CLIENTS = $(CURDIR)/tools/clients/node_modules
 test golden fuzz soak bench-go: export SALLYPORT_TEST_BROWSER = $(CURDIR)/.cache/browser
 
+test golden: export SALLYPORT_TEST_HELM = $(BIN)/helm
+
 # Tests share the binary that `make build` has just made: each link of it takes seconds.
 test: export SALLYPORT_TEST_BINARY = $(BIN)/sallyport
 
@@ -43,7 +45,7 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 	@"$(BIN)/demo" -sallyport "$(BIN)/sallyport"
 
 .PHONY: test
-test: prereq-test build runsc upstreams checkers clients browser check ## all checks, then all tests with the race detector
+test: prereq-test build runsc upstreams checkers clients browser helm check ## all checks, then all tests with the race detector
 	@./tools/test.sh $(RACE)
 
 .PHONY: quick
@@ -107,6 +109,10 @@ pictures: prereq-demo build runsc upstreams browser ## make the pictures of the 
 	@$(STEP) "building freeze" env GOBIN="$(BIN)" go install $(FREEZE)
 	@./tools/pictures/pictures.sh "$(BIN)"
 
+.PHONY: helm
+helm: prereq-go ## build the program that checks the Helm chart, once
+	@./tools/tool.sh helm helm.sh/helm/v4/pkg/engine "a minute, once"
+
 .PHONY: lint
 lint: prereq-go ## golangci-lint: staticcheck and the other rules of .golangci.yml
 	@./tools/tool.sh lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about two minutes, once"
@@ -139,7 +145,7 @@ fmt: prereq-go ## gofmt every file
 	@./tools/gofmt.sh -w
 
 .PHONY: golden
-golden: prereq-demo runsc upstreams checkers clients browser ## rewrite the golden files; look at the diff before you commit it
+golden: prereq-demo runsc upstreams checkers clients browser helm ## rewrite the golden files; look at the diff before you commit it
 	@./tools/golden.sh
 
 .PHONY: fuzz

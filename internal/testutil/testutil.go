@@ -146,6 +146,12 @@ func Browser(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_BROWSER", ".cache/browser", "make browser")
 }
 
+// Helm returns the path of the program that `make helm` builds, which checks and renders the chart.
+func Helm(tb testing.TB) string {
+	tb.Helper()
+	return component(tb, "SALLYPORT_TEST_HELM", ".cache/bin/helm", "make helm")
+}
+
 // Program returns the path of an interpreter that `make` requires.
 func Program(tb testing.TB, name string) string {
 	tb.Helper()
