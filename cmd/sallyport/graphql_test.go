@@ -31,7 +31,11 @@ func TestGraphQLUpstream(t *testing.T) {
 		writeText(t, path, text)
 		return path
 	}
-	run("added shop", "upstreams", "add", "shop", "--graphql", graphqlserver.Start(t)+"/graphql", "--header", "X-Key=${SHOP_KEY}")
+	url := graphqlserver.Start(t) + "/graphql"
+	run("added shop", "upstreams", "add", "shop", "--graphql", url, "--header", "X-Key=${SHOP_KEY}")
+	run("shop is in", "add", url, "--header", "X-Key=${SHOP_KEY}", "--yes")
+	run("added second to upstreams.yaml: 13 tools", "add", url, "--name", "second", "--header", "X-Key=${SHOP_KEY}", "--yes")
+	run("removed second", "upstreams", "remove", "second")
 	run("13 tools", "upstreams", "test", "shop")
 	run("graphql", "upstreams", "list")
 	run("issues", "search", "issues of the shop")

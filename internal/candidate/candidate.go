@@ -35,7 +35,8 @@ type Candidate struct {
 	url     []part
 	headers []pair
 	sse     bool
-	openAPI string
+	// openAPI is a document, and graphQL a URL, of an HTTP API.
+	openAPI, graphQL string
 	// own: a person gave the URL, so it may be one of this machine.
 	own bool
 	// preset: the texts are Sallyport's own.
@@ -213,6 +214,13 @@ func OfDocument(document string) (Candidate, error) {
 		c.Name = hostName(c.Publisher)
 	}
 	return c, nil
+}
+
+// OfGraphQL returns the candidate of the GraphQL API at a URL.
+func OfGraphQL(address string) (Candidate, error) {
+	c, err := OfURL(address)
+	c.Source, c.url, c.graphQL = "its URL, a GraphQL API", nil, address
+	return c, err
 }
 
 // FreeName returns the name, or with a number the first one that is free.

@@ -114,6 +114,8 @@ func (c Candidate) Entry(opts EntryOptions) (Made, error) {
 	switch {
 	case c.openAPI != "":
 		e.OpenAPI = escapeReferences(c.openAPI)
+	case c.graphQL != "":
+		e.GraphQL = escapeReferences(c.graphQL)
 	case c.Remote():
 		if err := m.remote(); err != nil {
 			return Made{}, err

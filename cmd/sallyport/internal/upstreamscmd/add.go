@@ -27,6 +27,8 @@ type addFlags struct {
 	description string
 	set         []string
 	hosts       []string
+	headers     []string
+	header      settingsfile.Values // of headers
 	bare        bool
 	yes         bool
 	noTest      bool
@@ -55,6 +57,7 @@ upstreams.yaml. The rest of the file is not changed. SERVER is one of
   pypi:PACKAGE[@1.2.3]          a package of PyPI, run by uvx
   image:NAME[:TAG]              an OCI image, as ghcr.io/owner/server:1.2.3
   https://example.com/mcp       a remote server
+  https://example.com/graphql   a GraphQL API
   ./openapi.yaml                an HTTP API: a document of OpenAPI, a file or a URL
 
 A process runs in a sandbox: it reaches only the hosts and the folders that the settings
@@ -86,6 +89,10 @@ Exit status: 0 if it was added or is there already, 1 if it did not start.`,
 			if f.list {
 				return a.listPresets(f.asJSON)
 			}
+			var err error
+			if f.header, err = pairs(cmd, "header", f.headers); err != nil {
+				return err
+			}
 			return a.add(cmd.Context(), args[0], f)
 		},
 	}
@@ -93,6 +100,7 @@ Exit status: 0 if it was added or is there already, 1 if it did not start.`,
 	flags.StringVar(&f.name, "name", "", "call the upstream `NAME`")
 	flags.StringVar(&f.description, "description", "", "tell models in a few `WORDS` what they would find there")
 	flags.StringArrayVar(&f.set, "set", nil, "give a value `NAME=VALUE`; may be repeated")
+	flags.StringArrayVar(&f.headers, "header", nil, "send a header `NAME=VALUE` with every request to a URL; may be repeated")
 	flags.StringArrayVar(&f.hosts, "host", nil, "let the process reach `HOST[:PORT]` too; may be repeated")
 	flags.BoolVar(&f.bare, "no-isolate", false, "run the process with your rights, without a sandbox")
 	flags.BoolVar(&f.choice.Package, "package", false, "run its package, also if it has a remote server")
@@ -170,7 +178,25 @@ func (d *addition) prepare(ctx context.Context) (err error) {
 		Name: name, Values: d.values, Bare: d.flags.bare, Hosts: d.flags.hosts, Description: d.flags.description, Reference: d.reference,
 		Index: registry.Index(d.Env, d.found.Package()),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return d.addHeaders()
+}
+
+// addHeaders adds those of the command line to the entry.
+func (d *addition) addHeaders() error {
+	e := &d.made.Entry
+	if len(d.flags.header) > 0 && e.URL+e.OpenAPI+e.GraphQL == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "--header is for a server with a URL, and this one is a process", Hint: "leave it out"}
+	}
+	for name, value := range d.flags.header {
+		if e.Headers == nil {
+			e.Headers = settingsfile.Values{}
+		}
+		e.Headers[name] = value
+	}
+	return nil
 }
 
 // store returns the place of secrets: that of the flags, else the env_file of the settings, else the keyring if there is one, else a
@@ -278,6 +304,7 @@ func (d *addition) finish(ctx context.Context) error {
 	if err := d.file.Save(); err != nil {
 		return err
 	}
+	d.warnOfSecrets(d.made.Entry)
 	return d.report(result)
 }
 

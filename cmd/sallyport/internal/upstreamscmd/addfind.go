@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,11 +30,13 @@ func (a *adder) find(ctx context.Context, file *settingsfile.File, server string
 	case kind == "oci" || kind == "docker" || kind == "image":
 		return a.pin(ctx)(candidate.OfImage(rest))
 	case isDocument(server):
-		path, err := documentFrom(file.Path, server)
+		document, err := documentFrom(file.Path, server)
 		if err != nil {
 			return candidate.Candidate{}, err
 		}
-		return candidate.OfDocument(strings.ReplaceAll(path, "$$", "$"))
+		return candidate.OfDocument(strings.ReplaceAll(document, "$$", "$"))
+	case isGraphQL(server):
+		return wrapInvalid(candidate.OfGraphQL(server))
 	case strings.Contains(server, "://"):
 		return wrapInvalid(candidate.OfURL(server))
 	case strings.Contains(server, "/"):
@@ -66,6 +69,12 @@ func isDocument(server string) bool {
 	}
 	_, err := os.Stat(server)
 	return err == nil
+}
+
+// isGraphQL reports whether a word is the URL of a GraphQL API, by the last part of its path.
+func isGraphQL(server string) bool {
+	parsed, err := url.Parse(server)
+	return err == nil && strings.Contains(server, "://") && strings.EqualFold(path.Base(parsed.Path), "graphql")
 }
 
 // cutVersion splits NAME@VERSION; the @ of a scope of npm is part of the name.

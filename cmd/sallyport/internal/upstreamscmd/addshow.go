@@ -80,6 +80,8 @@ func describeEntry(e settingsfile.Entry) string {
 		b.WriteString("  runs          " + candidate.Command(e) + "\n")
 	case e.OpenAPI != "":
 		b.WriteString("  reads         " + e.OpenAPI + "\n")
+	case e.GraphQL != "":
+		b.WriteString("  connects to   " + e.GraphQL + " (GraphQL)\n")
 	default:
 		b.WriteString("  connects to   " + e.URL + "\n")
 	}
@@ -220,7 +222,11 @@ func (d *addition) printResult(r addResult) error {
 		if err := d.PrintFinding(r.Test.String()); err != nil {
 			return err
 		}
-		d.Say("nothing was added; --no-test adds it without a test")
+		if e := d.made.Entry; e.URL+e.OpenAPI+e.GraphQL != "" && len(e.Headers) == 0 {
+			d.Say("nothing was added; --header 'Authorization=Bearer ${TOKEN}' sends credentials, --no-test adds it without a test")
+		} else {
+			d.Say("nothing was added; --no-test adds it without a test")
+		}
 		return nil
 	}
 	return d.printAdded(r)
