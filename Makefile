@@ -110,7 +110,7 @@ pictures: prereq-demo build runsc upstreams browser ## make the pictures of the 
 	@./tools/pictures/pictures.sh "$(BIN)"
 
 .PHONY: helm
-helm: prereq-go ## build the program that checks the Helm chart, once
+helm: prereq-go ## build the program that checks the Helm chart and the compose files, once
 	@./tools/tool.sh helm helm.sh/helm/v4/pkg/engine "a minute, once"
 
 .PHONY: lint

@@ -26,10 +26,13 @@ func readDeployFile(t *testing.T, name string) string {
 
 // TestDeployedCommands: the command lines of the service and the container are valid, and their settings can be read.
 func TestDeployedCommands(t *testing.T) {
-	unit, container := readDeployFile(t, "sallyport.service"), readDeployFile(t, "Containerfile")
+	container := readDeployFile(t, "Containerfile")
 	lines := map[string][]string{}
-	for _, found := range regexp.MustCompile(`(?m)^(ExecStart)=\S+/sallyport (.*)$`).FindAllStringSubmatch(unit, -1) {
-		lines[found[1]] = strings.Fields(found[2])
+	for _, name := range units {
+		unit := strings.NewReplacer("${JOIN}", "tls://n1:4222", "$OPTIONS", "--seats 8 --label region=eu").Replace(readDeployFile(t, name))
+		for _, found := range regexp.MustCompile(`(?m)^ExecStart=\S+/sallyport (.*)$`).FindAllStringSubmatch(unit, -1) {
+			lines[name] = strings.Fields(found[1])
+		}
 	}
 	for _, found := range regexp.MustCompile(`(?m)(HEALTHCHECK|^CMD).*?(\[.*\])$`).FindAllStringSubmatch(container, -1) {
 		var words []string
@@ -41,7 +44,7 @@ func TestDeployedCommands(t *testing.T) {
 		}
 		lines[found[1]] = words
 	}
-	if len(lines) != 3 {
+	if len(lines) != 4 {
 		t.Fatalf("found %v", lines)
 	}
 	for name, words := range lines {
@@ -64,19 +67,38 @@ func TestDeployedCommands(t *testing.T) {
 	}
 }
 
-// TestUnit: systemd understands the unit, where there is one to ask.
+// units are the services for systemd.
+var units = []string{"sallyport.service", "sallyport-worker.service"}
+
+// TestUnit: systemd understands the units, where there is one to ask.
 func TestUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("no systemd-analyze here")
 	}
-	unit := strings.NewReplacer("/usr/local/bin/sallyport", "/bin/true", "man:sallyport-serve(1)", "man:man(1)").Replace(readDeployFile(t, "sallyport.service"))
-	path := filepath.Join(t.TempDir(), "sallyport.service")
-	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range units {
+		unit := strings.NewReplacer("/usr/local/bin/sallyport", "/bin/true", "man:sallyport-serve(1)", "man:man(1)", "man:sallyport-worker(1)", "man:man(1)").Replace(readDeployFile(t, name))
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", path).CombinedOutput()
+		if err != nil || strings.Contains(string(out), name) {
+			t.Errorf("%v\n%s", err, out)
+		}
 	}
-	out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", path).CombinedOutput()
-	if err != nil || strings.Contains(string(out), "sallyport.service") {
-		t.Errorf("%v\n%s", err, out)
+}
+
+// TestUnitsAreAlike: a worker is restricted as a gateway is.
+func TestUnitsAreAlike(t *testing.T) {
+	restrictions := func(name string) string {
+		_, rest, found := strings.Cut(readDeployFile(t, name), "\nNoNewPrivileges=yes\n")
+		if !found {
+			t.Fatalf("%s has no restrictions", name)
+		}
+		return rest
+	}
+	if restrictions(units[0]) != restrictions(units[1]) {
+		t.Errorf("%s and %s have other restrictions", units[0], units[1])
 	}
 }

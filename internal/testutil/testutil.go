@@ -146,7 +146,7 @@ func Browser(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_BROWSER", ".cache/browser", "make browser")
 }
 
-// Helm returns the path of the program that `make helm` builds, which checks and renders the chart.
+// Helm returns the path of the program that `make helm` builds, which checks the chart and the compose files.
 func Helm(tb testing.TB) string {
 	tb.Helper()
 	return component(tb, "SALLYPORT_TEST_HELM", ".cache/bin/helm", "make helm")

@@ -3,7 +3,10 @@
 // repeated fields. For each file it prints a line of JSON with the manifests, or the error. What they mean is checked by the
 // tests of cmd/sallyport, which have the gateway.
 //
+// With compose it reads a compose file by the parser of the specification, and prints the project as JSON.
+//
 //	helm CHART VALUES...
+//	helm compose FILE [NAME=VALUE...]
 package main
 
 import (
@@ -39,12 +42,19 @@ func main() {
 	}
 }
 
-// run checks a chart with files of values.
+// run checks a chart with files of values, or a compose file.
 func run(args []string, out io.Writer) error {
 	if len(args) < 2 {
-		return errors.New("usage: helm CHART VALUES...")
+		return errors.New("usage: helm CHART VALUES..., or helm compose FILE [NAME=VALUE...]")
 	}
 	encoder := json.NewEncoder(out)
+	if args[0] == "compose" {
+		project, err := compose(args[1], args[2:])
+		if err != nil {
+			return err
+		}
+		return encoder.Encode(project)
+	}
 	for _, path := range args[1:] {
 		r, err := check(args[0], path)
 		if err != nil {

@@ -1,4 +1,5 @@
-// Package helmchart renders the chart in docs/deploy/helm for tests, by the program that `make helm` builds.
+// Package helmchart renders the chart in docs/deploy/helm for tests, and reads compose files, by the program that `make helm`
+// builds.
 package helmchart
 
 import (
@@ -45,14 +46,7 @@ func Values(tb testing.TB, folder string) []string {
 // Render renders the chart once for each file.
 func Render(tb testing.TB, paths ...string) (all []Result) {
 	tb.Helper()
-	args := append([]string{filepath.Join(testutil.ModuleRoot(tb), "docs", "deploy", "helm")}, paths...)
-	cmd := exec.CommandContext(tb.Context(), testutil.Helm(tb), args...) //nolint:forbidigo // it ends by itself
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		tb.Fatalf("%v\n%s", err, log.String())
-	}
+	out := run(tb, append([]string{filepath.Join(testutil.ModuleRoot(tb), "docs", "deploy", "helm")}, paths...))
 	decoder := json.NewDecoder(bytes.NewReader(out))
 	for {
 		var r Result
@@ -65,6 +59,42 @@ func Render(tb testing.TB, paths ...string) (all []Result) {
 		}
 		all = append(all, r)
 	}
+}
+
+// Project is a compose file.
+type Project struct{ Services map[string]Service }
+
+// Service has those fields of a service that tests look at.
+type Service struct {
+	Command     []string
+	ExtraHosts  []string `json:"extra_hosts"` // NAME=ADDRESS
+	Volumes     []struct{ Type, Source, Target string }
+	SecurityOpt []string `json:"security_opt"`
+	CapDrop     []string `json:"cap_drop"`
+	StopGrace   string   `json:"stop_grace_period"`
+	Healthcheck struct{ Disable bool }
+}
+
+// Compose reads a compose file with variables, each NAME=VALUE.
+func Compose(tb testing.TB, path string, variables ...string) (p Project) {
+	tb.Helper()
+	if err := json.Unmarshal(run(tb, append([]string{"compose", path}, variables...)), &p); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// run runs the program of make helm.
+func run(tb testing.TB, args []string) []byte {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), testutil.Helm(tb), args...) //nolint:forbidigo // it ends by itself
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.Output()
+	if err != nil {
+		tb.Fatalf("%v\n%s", err, log.String())
+	}
+	return out
 }
 
 // Of returns the objects of a kind.
