@@ -78,6 +78,9 @@ func gauges(g *Gateway) func(ctx context.Context) telemetry.State {
 			s.Upstreams[string(up.State.Status)]++
 			s.Tools[up.ID] = up.State.Tools
 		}
+		for _, w := range g.Sandboxes.Workers() {
+			s.Workers = append(s.Workers, telemetry.Worker(w))
+		}
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		s.Approvals = g.Approver.PendingCount(ctx)

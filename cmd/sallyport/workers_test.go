@@ -36,18 +36,21 @@ func TestWorkers(t *testing.T) {
 	s.join(t, "w2")
 	s.serve(t)
 	testutil.Eventually(t, "both have joined", workersPatience, func() bool { return len(s.workers(t)) == 2 })
-	if out, err := s.command("cluster", "status").CombinedOutput(); err != nil || !regexp.MustCompile(`(?m)^w1 +2 +0 +ready .*zone=w1$`).Match(out) {
+	if out, err := s.command("cluster", "status").CombinedOutput(); err != nil || !regexp.MustCompile(`(?m)^w1 +2 +0 +ready +- .*zone=w1$`).Match(out) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if answer := <-s.execute(t, "6*7"); answer.Status != "ok" || string(answer.Result) != "42" {
 		t.Errorf("%+v", answer)
 	}
 
+	s.wantMetrics(t, `sallyport_workers{state="ready"} 2`, `sallyport_worker_seats{worker="w1"} 2`, `sallyport_worker_running{worker="w2"} 0`, `sallyport_worker_executions_total{outcome="ended",worker="w1"} 1`)
+
 	lost := s.execute(t, "import time\ntime.sleep(20)\n'at last'")
 	victim := s.kill(t)
 	if answer := <-lost; string(answer.Result) != `"at last"` || !strings.Contains(answer.raw, "worker "+victim+") was lost") {
 		t.Errorf("a program whose worker was killed: %s", answer.raw)
 	}
+	s.wantMetrics(t, `sallyport_worker_executions_total{outcome="lost",worker="`+victim+`"} 1`)
 	if answer := <-s.execute(t, "'again'"); string(answer.Result) != `"again"` {
 		t.Errorf("the next program: %s", answer.raw)
 	}
@@ -128,6 +131,17 @@ func (s *workersSite) workers(t *testing.T) []workers.Worker {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return found.Workers
+}
+
+// wantMetrics wants lines of the gateway's metrics.
+func (s *workersSite) wantMetrics(t *testing.T, lines ...string) {
+	t.Helper()
+	_, page := s.ask(t, http.MethodGet, "/metrics", "", "Authorization: Bearer "+flowsToken)
+	for _, line := range lines {
+		if !strings.Contains(string(page), line+"\n") {
+			t.Errorf("the metrics have no %s:\n%s", line, regexp.MustCompile(`(?m)^sallyport_worker.*`).FindAll(page, -1))
+		}
+	}
 }
 
 // busy waits until a worker runs a program, and returns its name.

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/workers"
 )
 
 // Sandboxes owns the sandbox host. The first program that needs the host opens it; after
@@ -234,6 +235,17 @@ func (r *Sandboxes) PoolSizes() map[string]int {
 		all[execution.LanguageName(i)], _ = host.Waiting(i)
 	}
 	return all
+}
+
+// Workers returns what is known of the workers of a cluster; nil if programs run elsewhere, or none has run.
+func (r *Sandboxes) Workers() []workers.Stats {
+	r.mu.Lock()
+	pool, _ := r.host.(*workers.Pool)
+	r.mu.Unlock()
+	if pool == nil {
+		return nil
+	}
+	return pool.Stats()
 }
 
 // Waiting returns how many sandboxes are ready for programs of an interpreter, 0 before the host is opened.

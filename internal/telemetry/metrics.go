@@ -36,6 +36,7 @@ type instruments struct {
 	runTime       metric.Float64Histogram
 
 	upstreams nameLimiter
+	workers   nameLimiter
 	state     atomic.Pointer[func(context.Context) State]
 }
 
@@ -84,12 +85,13 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		runs:          m.counter("sallyport.workflow.runs", "{run}", "Runs of workflows that are over, by how they ended."),
 		runTime:       m.seconds("sallyport.workflow.run.duration", "How long runs of workflows took, with waiting.", long),
 		upstreams:     nameLimiter{max: maxUpstreams},
+		workers:       nameLimiter{max: maxWorkers},
 	}
 	return i, errors.Join(m.err, i.observe(meter))
 }
 
-// maxUpstreams is the maximum number of upstreams with their own series.
-const maxUpstreams = 200
+// The maximum numbers of upstreams and workers with their own series.
+const maxUpstreams, maxWorkers = 200, 200
 
 // nameLimiter passes the first most names, and maps all others to one.
 type nameLimiter struct {

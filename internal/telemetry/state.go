@@ -21,6 +21,8 @@ type State struct {
 	Tools map[string]int
 	// Approvals is the number of pending approvals.
 	Approvals int
+	// Workers are those of a cluster.
+	Workers []Worker
 }
 
 // Watch registers f, which is called whenever the metrics are read. It must return at once.
@@ -31,7 +33,11 @@ func (t *Telemetry) Watch(f func(context.Context) State) {
 }
 
 // gauges are the instruments of a state.
-type gauges struct{ running, queued, places, sandboxes, upstreams, tools, approvals metric.Int64ObservableGauge }
+type gauges struct {
+	running, queued, places, sandboxes, upstreams, tools, approvals metric.Int64ObservableGauge
+
+	workers workerGauges
+}
 
 // observe reports the state as metrics.
 func (i *instruments) observe(meter metric.Meter) error {
@@ -44,6 +50,7 @@ func (i *instruments) observe(meter metric.Meter) error {
 		upstreams: m.gauge("sallyport.upstreams", "{upstream}", "Upstreams, by how they stand."),
 		tools:     m.gauge("sallyport.tools", "{tool}", "Tools that can be found, by upstream."),
 		approvals: m.gauge("sallyport.approvals.waiting", "{approval}", "Calls that wait for a person's answer."),
+		workers:   newWorkerGauges(m),
 	}
 	if m.err != nil {
 		return m.err
@@ -53,7 +60,7 @@ func (i *instruments) observe(meter metric.Meter) error {
 			i.report(o, g, (*f)(ctx))
 		}
 		return nil
-	}, g.running, g.queued, g.places, g.sandboxes, g.upstreams, g.tools, g.approvals)
+	}, append(g.workers.all(), g.running, g.queued, g.places, g.sandboxes, g.upstreams, g.tools, g.approvals)...)
 	return err
 }
 
@@ -74,6 +81,7 @@ func (i *instruments) report(o metric.Observer, g gauges, s State) {
 		tools[i.upstreams.limit(id)] += s.Tools[id]
 	}
 	each(g.tools, "upstream", tools)
+	i.reportWorkers(o, g.workers, s.Workers)
 }
 
 func (m *maker) gauge(name, unit, help string) metric.Int64ObservableGauge {

@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -67,7 +68,8 @@ func everything(t testing.TB, m *telemetry.Telemetry) {
 	m.RecordRequest(ctx, "tools/call", "", time.Millisecond)
 	m.RecordRun(ctx, "ok", time.Second)
 	m.Watch(func(context.Context) telemetry.State {
-		return telemetry.State{Running: 1, Queued: 2, Places: 4, Sandboxes: map[string]int{"python": 1}, Upstreams: map[string]int{"ready": 1}, Tools: map[string]int{"github": 7}, Approvals: 1}
+		return telemetry.State{Running: 1, Queued: 2, Places: 4, Sandboxes: map[string]int{"python": 1}, Upstreams: map[string]int{"ready": 1}, Tools: map[string]int{"github": 7}, Approvals: 1,
+			Workers: []telemetry.Worker{{Name: "w1", Processes: 1, Seats: 8, Busy: 3, Running: 2, Age: time.Second, Programs: map[string]int64{"ended": 5}}}}
 	})
 	h := m.HTTP(http.NotFoundHandler(), func(*http.Request) string { return "/x" })
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x?secret", nil))
@@ -110,6 +112,19 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 	for _, want := range []string{`http_route="/x"`, `http_response_status_code="404"`, "sallyport_executions_running 1\n", "sallyport_tokens_saved_total 90\n", "go_goroutines ", `sallyport_tools{upstream="github"} 7`} {
 		if !strings.Contains(said, want) {
+			t.Errorf("without %s", want)
+		}
+	}
+	m.Watch(func(context.Context) (s telemetry.State) {
+		for i := range 1000 {
+			s.Workers = append(s.Workers, telemetry.Worker{Name: fmt.Sprint("w", i), Processes: 1, Seats: 1, Draining: i == 0, Programs: map[string]int64{"lost": 1}})
+		}
+		s.Workers = append(s.Workers, telemetry.Worker{Name: "left", Programs: map[string]int64{"lost": 1}})
+		return s
+	})
+	said = page(t, m, "")
+	for _, want := range []string{`sallyport_worker_seats{worker="_other"} 800` + "\n", `sallyport_worker_executions_total{outcome="lost",worker="_other"} 801` + "\n", `sallyport_workers{state="ready"} 999` + "\n"} {
+		if !strings.Contains(said, want) || strings.Count(said, "\nsallyport_worker_seats{") != 201 {
 			t.Errorf("without %s", want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/labels"
+	"sallyport/sandbox"
 )
 
 // Beat is a heartbeat: what a worker reports about itself, every few seconds.
@@ -18,6 +19,8 @@ type Beat struct {
 	Seats  int               `json:"seats"`
 	Busy   int               `json:"busy"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Lacks are interpreters that its machine does not have.
+	Lacks []sandbox.Interpreter `json:"lacks,omitempty"`
 	// Since is when it joined.
 	Since time.Time `json:"since"`
 	// Draining is set when it takes no more programs, Left when it ends.
@@ -73,6 +76,11 @@ func parseBeat(data []byte) (b Beat, err error) {
 	}
 	if b.Seats < 1 || b.Seats > MaxSeats || b.Busy < 0 || len(b.Version) > maxVersion {
 		return b, errors.New("it has invalid values")
+	}
+	for _, i := range b.Lacks {
+		if i != sandbox.Python && i != sandbox.Node {
+			return b, errors.New("it lacks what there is not")
+		}
 	}
 	return b, labels.Check(b.Labels)
 }

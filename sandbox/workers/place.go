@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"sallyport/internal/labels"
+	"sallyport/sandbox"
 )
 
 // take returns the worker for a program, and counts the program there. tried are those that it must not be. The caller must
 // call release.
-func (p *Pool) take(ctx context.Context, session string, tried []string) (*member, error) {
+func (p *Pool) take(ctx context.Context, job sandbox.Job, tried []string) (*member, error) {
 	for {
 		changed := p.registry.next()
-		m, err := p.choose(session, tried)
+		m, err := p.choose(job, tried)
 		wait := time.Until(p.opened.Add(joinTimeout))
 		if m != nil || len(tried) > 0 || wait <= 0 {
 			return m, err
@@ -39,24 +40,25 @@ func (p *Pool) take(ctx context.Context, session string, tried []string) (*membe
 // joinPoll is how often a new pool looks for the first worker, in addition to each beat.
 const joinPoll = 100 * time.Millisecond
 
-// choose returns the worker of the session, else the one with the largest part of its seats free.
-func (p *Pool) choose(session string, tried []string) (*member, error) {
+// choose returns the worker of the job's session, else the one with the largest part of its seats free.
+func (p *Pool) choose(job sandbox.Job, tried []string) (*member, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errors.New("the gateway closes")
 	}
+	session := job.Session
 	best := p.members[p.sessions[session].instance]
-	if session == "" || best == nil || !p.usable(best, tried) {
+	if session == "" || best == nil || !p.usable(best, job, tried) {
 		best = nil
 		for _, m := range p.members {
-			if p.usable(m, tried) && (best == nil || p.prefers(m, best)) {
+			if p.usable(m, job, tried) && (best == nil || p.prefers(m, best)) {
 				best = m
 			}
 		}
 	}
 	if best == nil {
-		return nil, p.noneError()
+		return nil, p.noneError(job)
 	}
 	best.running++
 	if session != "" {
@@ -65,9 +67,9 @@ func (p *Pool) choose(session string, tried []string) (*member, error) {
 	return best, nil
 }
 
-// usable reports whether a worker takes programs.
-func (p *Pool) usable(m *member, tried []string) bool {
-	return p.placeable(m.Worker) && !m.Draining && !m.Left && time.Since(m.Seen) < staleAfter && !slices.Contains(tried, m.Instance)
+// usable reports whether a worker takes a program.
+func (p *Pool) usable(m *member, job sandbox.Job, tried []string) bool {
+	return !slices.Contains(m.Lacks, job.Interpreter) && p.placeable(m.Worker) && !m.Draining && !m.Left && time.Since(m.Seen) < staleAfter && !slices.Contains(tried, m.Instance)
 }
 
 // placeable reports whether a worker has the labels for programs.
@@ -97,12 +99,13 @@ func (p *Pool) release(m *member, v verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.running--
+	p.count(m.Name, v)
 	switch v {
-	case failed:
+	case refused, lost:
 		p.troubles[m.Name] = p.troubles[m.Name].after(time.Now())
 	case fine:
 		delete(p.troubles, m.Name)
-	case unknown:
+	case unknown, verdicts:
 	}
 }
 
@@ -122,10 +125,12 @@ func (p *Pool) remember(session, instance string) {
 }
 
 // noneError says why no worker takes a program. It is called with mu held.
-func (p *Pool) noneError() error {
-	others, draining := 0, false
+func (p *Pool) noneError(job sandbox.Job) error {
+	others, draining, lacking := 0, false, false
 	for _, m := range p.members {
-		if !p.placeable(m.Worker) {
+		if slices.Contains(m.Lacks, job.Interpreter) {
+			lacking = true
+		} else if !p.placeable(m.Worker) {
 			others++
 		} else if m.Draining {
 			draining = true
@@ -134,6 +139,8 @@ func (p *Pool) noneError() error {
 	switch {
 	case !p.registry.conn.IsConnected():
 		return fmt.Errorf("no worker can be reached: there is no connection to %s", p.opts.Server.URL)
+	case lacking:
+		return fmt.Errorf("no worker that takes programs has the interpreter %s: install it on their machines (`sallyport cluster status` shows what they lack)", job.Interpreter)
 	case draining:
 		return errors.New("no worker takes programs: those that have joined are draining")
 	case others > 0:

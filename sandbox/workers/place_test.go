@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,16 +14,17 @@ import (
 
 	"sallyport/internal/natsconn"
 	"sallyport/internal/testutil/natscluster"
+	"sallyport/sandbox"
 )
 
 // TestChoose places programs by free seats, and those of a session where it is.
 func TestChoose(t *testing.T) {
-	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}, troubles: map[string]trouble{}}
+	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}, troubles: map[string]trouble{}, counts: map[string][verdicts]int64{}}
 	for name, seats := range map[string]int{"small": 2, "large": 4} {
 		p.members[name] = &member{Worker: Worker{Name: name, Instance: name, Seen: time.Now(), Beat: Beat{Seats: seats}}}
 	}
 	choose := func(session string, tried ...string) *member {
-		m, err := p.choose(session, tried)
+		m, err := p.choose(sandbox.Job{Session: session, Interpreter: sandbox.Python}, tried)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +47,7 @@ func TestChoose(t *testing.T) {
 		t.Error("a worker is tried again")
 	}
 	other := p.members[p.sessions["s"].instance]
-	p.release(other, failed)
+	p.release(other, lost)
 	if m := choose(""); m == other {
 		t.Error("a worker that has just failed is preferred")
 	}
@@ -59,6 +61,11 @@ func TestChoose(t *testing.T) {
 	if m := choose(""); m != other {
 		t.Error("a worker that drains gets a program")
 	}
+	other.Lacks = []sandbox.Interpreter{sandbox.Python}
+	if m, err := p.choose(sandbox.Job{Interpreter: sandbox.Node}, nil); err != nil || m != other {
+		t.Errorf("with another interpreter: %v", err)
+	}
+	other.Lacks = nil
 	for i := range maxSessions + 10 {
 		p.release(choose(fmt.Sprint(i)), fine)
 	}
@@ -78,7 +85,7 @@ func TestHostileBeats(t *testing.T) {
 	hear("liar", victim, `{"seats":9}`)
 	hear("liar", victim, `{"seats":9,"left":true}`)
 	for _, text := range []string{
-		"", "{", `{"seats":0}`, `{"seats":99999}`, `{"seats":1,"busy":-1}`, `{"seats":1,"labels":{"a":"\u001b[31m"}}`, `{"seats":1,"labels":{"A b":"c"}}`,
+		"", "{", `{"seats":0}`, `{"seats":99999}`, `{"seats":1,"busy":-1}`, `{"seats":1,"lacks":["\u001b"]}`, `{"seats":1,"labels":{"a":"\u001b[31m"}}`, `{"seats":1,"labels":{"A b":"c"}}`,
 		`{"seats":1,"version":"` + strings.Repeat("v", 100) + `"}`, `{"seats":1,"x":"` + strings.Repeat("x", maxBeat) + `"}`,
 	} {
 		hear("liar", rand.Text(), text)
@@ -103,11 +110,11 @@ func TestHostileBeats(t *testing.T) {
 // TestTrouble: who fails again waits longer, and what fails at the same time counts once.
 func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pool{troubles: map[string]trouble{}}
+		p := &Pool{troubles: map[string]trouble{}, counts: map[string][verdicts]int64{}}
 		m := &member{Worker: Worker{Name: "w"}}
 		for i, want := range []time.Duration{retryAfter, 2 * retryAfter, 4 * retryAfter} {
 			for range 100 {
-				p.release(m, failed)
+				p.release(m, lost)
 			}
 			p.release(m, unknown)
 			if got := time.Until(p.troubles["w"].until); got != want {
@@ -116,11 +123,27 @@ func TestTrouble(t *testing.T) {
 			time.Sleep(want)
 		}
 		for range 70 {
-			p.release(m, failed)
+			p.release(m, lost)
 			time.Sleep(maxRetryAfter)
 		}
-		if p.release(m, failed); time.Until(p.troubles["w"].until) != maxRetryAfter {
+		if p.release(m, lost); time.Until(p.troubles["w"].until) != maxRetryAfter {
 			t.Errorf("at last: %+v", p.troubles["w"])
+		}
+		p.release(m, fine)
+		p.release(m, refused)
+		p.members = map[string]*member{"one": m, "two": {Worker: Worker{Name: "w", Seen: time.Now(), Beat: Beat{Seats: 2, Busy: 1, Draining: true}}}}
+		if all := p.Stats(); len(all) != 1 || all[0].Seats != 2 || all[0].Busy != 1 || all[0].Draining || !maps.Equal(all[0].Programs, map[string]int64{"lost": 371, "not_started": 1, "ended": 1, "canceled": 3}) {
+			t.Errorf("%+v", all)
+		}
+		if p.members = nil; p.Stats()[0].Processes != 0 || p.Stats()[0].Programs["lost"] != 371 {
+			t.Errorf("after it has left: %+v", p.Stats())
+		}
+		p.members = map[string]*member{"one": m}
+		for i := range 3 * maxWorkers {
+			p.release(&member{Worker: Worker{Name: fmt.Sprint(i)}}, fine)
+		}
+		if len(p.counts) > maxWorkers+1 || p.counts["w"][lost] == 0 {
+			t.Errorf("programs of %d workers are counted", len(p.counts))
 		}
 		time.Sleep(3 * maxRetryAfter)
 		if p.forgetTroubles(); len(p.troubles) > 0 {
@@ -175,12 +198,16 @@ func TestPlacement(t *testing.T) {
 		want   string
 	}{{nil, "plain"}, {[]string{"gpu=true"}, "gpu"}, {[]string{"gpu=true", "region=eu"}, ""}} {
 		wanted = test.wanted
-		m, err := p.choose("session", nil)
+		m, err := p.choose(sandbox.Job{Session: "session", Interpreter: sandbox.Python}, nil)
 		switch {
 		case err == nil && m.Name != test.want:
 			t.Errorf("%q: it runs on %s", wanted, m.Name)
 		case test.want == "" && (err == nil || !strings.Contains(err.Error(), "no worker has the labels gpu=true region=eu of sandbox.placement, but 2 without them have joined")):
 			t.Errorf("%q: %v", wanted, err)
 		}
+	}
+	wanted, p.members["plain"].Lacks, p.members["gpu"].Lacks = nil, []sandbox.Interpreter{sandbox.Python}, []sandbox.Interpreter{sandbox.Python}
+	if _, err := p.choose(sandbox.Job{Interpreter: sandbox.Python}, nil); err == nil || !strings.Contains(err.Error(), "no worker that takes programs has the interpreter python") {
+		t.Errorf("without an interpreter: %v", err)
 	}
 }

@@ -51,9 +51,10 @@ type Pool struct {
 	work     sync.WaitGroup
 
 	mu       sync.Mutex
-	members  map[string]*member // by instance
-	troubles map[string]trouble // by name
-	sessions map[string]place   // of interpreters that outlive their programs
+	members  map[string]*member         // by instance
+	troubles map[string]trouble         // by name
+	counts   map[string][verdicts]int64 // of programs that have ended, by name
+	sessions map[string]place           // of interpreters that outlive their programs
 	files    map[string][]byte
 	jobs     []sandbox.Job // to warm new workers
 	closed   bool
@@ -94,7 +95,7 @@ func Open(opts Options) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workers: %w", err)
 	}
-	p := &Pool{opts: opts, log: opts.Logger, registry: r, opened: time.Now(), members: map[string]*member{}, troubles: map[string]trouble{}, sessions: map[string]place{}}
+	p := &Pool{opts: opts, log: opts.Logger, registry: r, opened: time.Now(), members: map[string]*member{}, troubles: map[string]trouble{}, counts: map[string][verdicts]int64{}, sessions: map[string]place{}}
 	p.quit, p.stop = context.WithCancel(context.Background())
 	p.work.Go(p.follow)
 	return p, nil
@@ -263,7 +264,7 @@ func (p *Pool) Waiting(i sandbox.Interpreter) (n int, full bool) {
 func (p *Pool) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (outcome sandbox.Outcome, err error) {
 	var tried []string
 	for len(tried) < maxTries {
-		m, none := p.take(ctx, job.Session, tried)
+		m, none := p.take(ctx, job, tried)
 		if none != nil && err == nil {
 			err = none
 		}

@@ -37,13 +37,17 @@ type verdict int
 const (
 	unknown verdict = iota
 	fine
-	failed
+	refused // it did not start the program
+	lost
+	verdicts
 )
 
 func verdictOf(o sandbox.Outcome, err error) verdict {
 	switch {
-	case err != nil || o.Lost != "":
-		return failed
+	case err != nil:
+		return refused
+	case o.Lost != "":
+		return lost
 	case o.Status == sandbox.Canceled:
 		return unknown
 	}

@@ -5,12 +5,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,7 +131,7 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 		a.Say("no worker has joined: start one with sallyport worker --join URL --creds FILE")
 		return nil
 	}
-	return a.Print(table(found))
+	return a.printTable(found)
 }
 
 // servers returns the servers of the settings, and the prefix of the store there.
@@ -147,20 +144,4 @@ func (a *app) servers() (server natsconn.Server, prefix string, err error) {
 		return server, "", &tool.Error{Kind: tool.Invalid, Message: "there is no cluster: " + cmp.Or(cfg.Store.Problem, "upstreams.yaml has no store with a url"), Hint: "see docs/how-to/workers.md"}
 	}
 	return natsconn.Of(cfg.Store, "sallyport "+cli.BuildVersion()), cfg.Store.Prefix, nil
-}
-
-// table returns a line for each worker.
-func table(found []workers.Worker) string {
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "WORKER\tSEATS\tBUSY\tSTATE\tVERSION\tJOINED\tSEEN\tLABELS")
-	for _, w := range found {
-		labels := []string{}
-		for _, key := range slices.Sorted(maps.Keys(w.Labels)) {
-			labels = append(labels, key+"="+w.Labels[key])
-		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", w.Name, w.Seats, w.Busy, state(w), cli.Cell(w.Version, 40), cli.Age(w.Since), cli.Age(w.Seen), cli.Cell(strings.Join(labels, " "), 80))
-	}
-	_ = t.Flush() // to a string
-	return b.String()
 }

@@ -58,7 +58,7 @@ func (a *app) command(cmd *cobra.Command, args []string, order workers.Order, id
 	if err != nil {
 		return err
 	}
-	return a.Print(table(found))
+	return a.printTable(found)
 }
 
 func (a *app) give(ctx context.Context, name string, order workers.Order, idle bool) ([]workers.Worker, error) {
@@ -75,15 +75,4 @@ func (a *app) give(ctx context.Context, name string, order workers.Order, idle b
 		return nil, &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err}
 	}
 	return found, nil
-}
-
-// state says whether a worker takes programs.
-func state(w workers.Worker) string {
-	switch {
-	case !w.Draining:
-		return "ready"
-	case w.Busy > 0:
-		return "draining"
-	}
-	return "drained"
 }

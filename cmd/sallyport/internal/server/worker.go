@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -125,11 +126,22 @@ func (a *app) joinCluster(cmd *cobra.Command, f workerFlags) error {
 	if err := tryHost(opts.Host); err != nil {
 		return err
 	}
-	err = workers.Work(cmd.Context(), workers.WorkerOptions{Server: server, Prefix: f.prefix, Name: f.name, Seats: f.seats, Labels: has, Remote: opts, Logger: log})
+	err = workers.Work(cmd.Context(), workers.WorkerOptions{Server: server, Prefix: f.prefix, Name: f.name, Seats: f.seats, Labels: has, Lacks: lacking(opts.Host), Remote: opts, Logger: log})
 	if err != nil {
 		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "docs/how-to/workers.md has the servers' configuration", Err: err}
 	}
 	return nil
+}
+
+// lacking returns the interpreters that this machine does not have.
+func lacking(opts sandbox.Options) (names []sandbox.Interpreter) {
+	for i, path := range map[sandbox.Interpreter]string{sandbox.Python: opts.Python, sandbox.Node: opts.Node} {
+		if _, err := sandbox.InterpreterPath(i, path); err != nil {
+			names = append(names, i)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // tryHost returns why this machine cannot run sandboxes.
