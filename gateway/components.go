@@ -21,6 +21,7 @@ import (
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/replay"
 	"sallyport/gateway/skills"
+	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/budget"
@@ -139,6 +140,7 @@ func (g *Gateway) closeComponents() error {
 	g.Approver.Close()
 	g.Alerts.Close()
 	g.History.Close()
+	g.Timeline.Close()
 	return errors.Join(err, g.Budgets.Close(), g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
 }
 
@@ -160,8 +162,16 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	if err = g.Privacy.ShareNumbers(in); err != nil {
 		return err
 	}
+	if g.Timeline, err = timeline.Open(timeline.Options{
+		Records: in, Logger: g.log, Load: func() (running, waiting int) { return g.Executor.Load() },
+	}); err != nil {
+		return err
+	}
 	if g.History, err = history.Open(history.Options{
 		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: &g.cfg, EstimateTokens: g.opts.NoPool, Logger: g.log, Meter: &g.meter,
+		OnRecord: func(r history.Record) {
+			g.Timeline.AddProgram(timeline.Program{Status: r.Status, Ended: r.Started.Add(r.Duration), Duration: r.Duration, Client: r.Client})
+		},
 		OnTokens: func(answered, read int) { // called some time after the execution, when its tokens are counted
 			g.Telemetry.RecordTokens(context.Background(), "execute", answered, read)
 		},

@@ -33,6 +33,7 @@ import (
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/replay"
 	"sallyport/gateway/skills"
+	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/upstream"
@@ -113,6 +114,8 @@ type Gateway struct {
 	// History stores a record of each execution, Auditor writes the audit log.
 	History *history.History
 	Auditor *auditor.Auditor
+	// Timeline counts programs and calls over time.
+	Timeline *timeline.Timeline
 	// Approver asks people about calls, Guard decides which.
 	Approver *approvals.Approver
 	Guard    *guard.Guard
@@ -166,13 +169,14 @@ type Service struct {
 	*toolsearch.Searcher
 	*executor.Executor
 	*skills.Library
+	*timeline.Timeline
 
 	endpoint string
 }
 
 // Service returns the combined methods of all components.
 func (g *Gateway) Service() Service {
-	return Service{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Budgets, g.Catalog, g.Searcher, g.Executor, g.Skills, ""}
+	return Service{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Budgets, g.Catalog, g.Searcher, g.Executor, g.Skills, g.Timeline, ""}
 }
 
 // Open starts a gateway. It begins to connect to every upstream and returns
@@ -194,10 +198,11 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if err := g.openPlugins(); err != nil {
 		return nil, errors.Join(err, g.closeComponents())
 	}
-	g.call = toolcall.Chain(trace(opts.Telemetry)(g.Catalog.Dispatch), measure(opts.Telemetry, g.Catalog.Has), logCalls(g.log),
+	g.call = toolcall.Chain(trace(opts.Telemetry)(g.Catalog.Dispatch), measure(opts.Telemetry, g.Catalog.Has), g.Timeline.CountCalls, logCalls(g.log),
 		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Endpoints.Middleware(g.Catalog), g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Budgets.Middleware, g.Guard.Middleware, budgets.CountMade,
 		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.trusted))
 	g.History.Start()
+	g.Timeline.Start()
 	g.watchForAlerts()
 	g.close = sync.OnceValue(g.closeComponents)
 	opts.Telemetry.Watch(gauges(g))

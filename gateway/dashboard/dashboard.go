@@ -15,6 +15,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/plugin"
 	"sallyport/gateway/rehearsal"
+	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -32,6 +33,7 @@ type Service interface {
 	Rules
 	Settings() gateway.Settings
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
+	Graphs(ctx context.Context, r timeline.Range) (timeline.Graphs, error)
 	BudgetReport(ctx context.Context) (budgets.Report, error)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
+	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/approval"
@@ -72,4 +73,21 @@ func (fair) Savings(_ context.Context, since time.Time, step time.Duration) (his
 		s.Steps = append(s.Steps, one)
 	}
 	return s, nil
+}
+
+func (fair) Graphs(_ context.Context, r timeline.Range) (timeline.Graphs, error) {
+	report := timeline.Graphs{Range: r, StepMS: 900_000, Total: timeline.Step{Programs: 1412, Failed: 31, Failures: map[string]int{"failed": 22, "timeout": 7, "memory": 2}, P50MS: 142, P99MS: 2900, Queue: 5},
+		Tools:   []timeline.Share{{Name: "github.search_issues", Count: 812}, {Name: "postgres.query", Count: 640}, {Name: "files.read_text_file", Count: 122}, {Count: 40}},
+		Clients: []timeline.Share{{Name: "claude-code 2.1.4", Count: 1100}, {Name: "vscode 1.107.0", Count: 312}}}
+	begin := time.Now().UTC().Truncate(15*time.Minute).AddDate(0, 0, -1)
+	for i := range 96 {
+		step := timeline.Step{Begin: begin.Add(time.Duration(i) * 15 * time.Minute)}
+		if i > 30 && i%17 != 0 {
+			step.Programs, step.Calls, step.P50MS, step.P99MS, step.Queue = 10+i*7%23, 90, float64(120+i*13%60), float64(900+i*37%90*20), max(0, i*11%19-13)
+			step.Failed = i % 3
+			step.Failures = map[string]int{"failed": step.Failed}
+		}
+		report.Steps = append(report.Steps, step)
+	}
+	return report, nil
 }

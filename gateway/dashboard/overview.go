@@ -13,8 +13,10 @@ import (
 
 // Overview is what the first page shows.
 type Overview struct {
-	Now      Now
-	Plot     Plot
+	Now  Now
+	Plot Plot
+	// Graphs is nil for a caller who is no operator.
+	Graphs   *Graphs
 	Savings  history.Savings
 	Settings gateway.Settings
 }
@@ -45,7 +47,8 @@ func (d *Dashboard) overview(r *request) (any, error) {
 		return nil, err
 	}
 	o.Plot = plot(o.Savings)
-	return o, nil
+	o.Graphs, err = d.graphs(r)
+	return o, err
 }
 
 func (d *Dashboard) now(ctx context.Context) (Now, error) {

@@ -17,6 +17,7 @@ import (
 	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
+	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
@@ -115,6 +116,16 @@ func (house) Savings(_ context.Context, since time.Time, step time.Duration) (hi
 	return s, nil
 }
 
+func (house) Graphs(_ context.Context, r timeline.Range) (timeline.Graphs, error) {
+	report := timeline.Graphs{Range: r, StepMS: 900_000, Tools: []timeline.Share{{Name: evil, Count: 7}, {Count: 2}}, Clients: []timeline.Share{{Name: evil, Count: 5}}}
+	for i := range 96 {
+		step := timeline.Step{Begin: time.Date(2026, 5, 1, 0, 15*i, 0, 0, time.UTC), Programs: i, Failed: i / 9, Failures: map[string]int{evil: i / 9}, P50MS: 12, P99MS: float64(40 * i), Queue: i % 5, Calls: 3 * i}
+		report.Steps = append(report.Steps, step)
+		report.Total = step
+	}
+	return report, nil
+}
+
 func (house) BudgetReport(context.Context) (budgets.Report, error) {
 	return budgets.Report{Budgets: []budgets.Row{
 		{Budget: "team", Principal: evil, Calls: &budgets.Use{Used: 10, Limit: 10}, CPU: &budgets.Use{Used: 1500, Limit: 60_000}},
@@ -124,7 +135,7 @@ func (house) BudgetReport(context.Context) (budgets.Report, error) {
 
 // pages are those of this file, with what must be on each for an operator.
 var pages = map[string][]string{
-	"/":                              {"2", "waiting for approval", "Needs attention", "tokens answered"},
+	"/":                              {"2", "waiting for approval", "Needs attention", "tokens answered", "Over time", "In 24 hours, 95 programs ended, of which 10 failed.", "The same as a table", `href="/?range=30d"`, `class="slow"`},
 	"/ui/approvals":                  {"crm.delete", "Allow once", "it deletes", "run <code>r-1", "Answered lately"},
 	"/ui/quarantine":                 {"‹U+200B›", "What would change", `class="line add found"`, `<span class="rule">orders`, "Approve this definition", "too long to be shown"},
 	"/ui/upstreams":                  {"crm", "ready", "failed", `href="/ui/upstreams/old/edit"`, `action="/ui/upstreams/old/switch"`},

@@ -133,6 +133,7 @@ func (h *History) takeOne(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
+		h.opts.onRecord(r)
 	} else if err != nil {
 		return err
 	}

@@ -80,10 +80,18 @@ type Options struct {
 	Logger         *slog.Logger
 	// Meter counts tokens.
 	Meter *execution.Meter
+	// OnRecord is called with each new record, also those of other processes that this one takes over; nil is no call.
+	OnRecord func(Record)
 	// OnTokens is called with the tokens of each execution.
 	OnTokens func(answered, read int)
 	// Resources returns lines about what the caller uses now, for [History.Stats].
 	Resources func(ctx context.Context) []string
+}
+
+func (o Options) onRecord(r Record) {
+	if o.OnRecord != nil {
+		o.OnRecord(r)
+	}
 }
 
 // keep is how long records are kept.
@@ -182,6 +190,7 @@ func (h *History) sweep() {
 // put stores a record: immediately, or soon if it is already in a journal. Its tokens are estimates until it is in the
 // store.
 func (h *History) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
+	h.opts.onRecord(record)
 	err := h.persist(ctx, record, run.Journal, fault)
 	if err != nil && run.Journal == nil {
 		return err

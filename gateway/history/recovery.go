@@ -129,6 +129,7 @@ func (h *History) recoverOne(path string) {
 		h.opts.Logger.Error("execution is not recorded", "execution", f.ID, "error", err)
 		return
 	}
+	h.opts.onRecord(end.Record)
 	if h.removable(end.Record, f.Root) && end.Record.Made == 0 {
 		err = f.Remove()
 	} else {

@@ -102,6 +102,7 @@ var promises = []promise{
 	{status: 200, who: "ada", route: "GET /skills/{name}", path: "/skills/sum"},
 	{status: 404, who: "ada", route: "GET /skills/{name}", path: "/skills/none"},
 	{status: 200, who: "ada", route: "GET /savings"},
+	{status: 200, who: "op", route: "GET /timeline", path: "/timeline?range=7d"},
 	{status: 200, who: "ada", route: "GET /budgets"},
 	{status: 200, who: "op", route: "GET /audit", path: "/audit?limit=3"},
 	{status: 404, who: "op", route: "GET /audit", path: "/audit?kind=nonsense"},

@@ -13,6 +13,7 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
 	"sallyport/gateway/skills"
+	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
@@ -99,6 +100,10 @@ func (house) Savings(_ context.Context, since time.Time, step time.Duration) (hi
 	return history.Savings{Since: since, StepSeconds: int64(step.Seconds()), Steps: []history.SavingsStep{total}, Total: total}, nil
 }
 
+func (house) Graphs(_ context.Context, r timeline.Range) (timeline.Graphs, error) {
+	return timeline.Graphs{Range: r, StepMS: 60_000, Steps: []timeline.Step{{Programs: 2, Failed: 1, Failures: map[string]int{"timeout": 1}, P50MS: 12.5, P99MS: 900, Queue: 3}}, Tools: []timeline.Share{{Name: "crm.order", Count: 7}}}, nil
+}
+
 func (house) BudgetReport(ctx context.Context) (budgets.Report, error) {
 	row := budgets.Row{Budget: "team", Principal: tool.Principal(ctx), Calls: &budgets.Use{Used: 3, Limit: 10}, CPU: &budgets.Use{Used: 1500, Limit: 60_000}}
 	return budgets.Report{Stored: true, Budgets: []budgets.Row{row}}, nil
@@ -147,6 +152,10 @@ func TestLists(t *testing.T) {
 		{"ada", "GET", "/skills/sum?version=3", "", 200, `"version":3`},
 		{"ada", "GET", "/skills/none", "", 404, "there is no skill"},
 		{"ada", "GET", "/savings", "", 200, `"executions":168`},
+		{"op", "GET", "/timeline", "", 200, `"range":"24h"`},
+		{"op", "GET", "/timeline?range=30d", "", 200, `"p99_ms":900,"programs":2,"queue":3`},
+		{"op", "GET", "/timeline?range=2d", "", 400, "range must be one of 1h, 24h, 7d, 30d"},
+		{"ada", "GET", "/timeline", "", 403, "only an operator"},
 		{"ada", "GET", "/savings?days=1", "", 200, `"step_ms":3600000,"step_seconds":3600`},
 		{"ada", "GET", "/savings?days=2", "", 200, `"saved_tokens":800`},
 		{"ada", "GET", "/savings?days=31", "", 400, "days must be one number, 1 to 30"},

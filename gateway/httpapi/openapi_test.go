@@ -116,7 +116,7 @@ var tags = map[string]string{
 // tagOf is what a path is about.
 func (s *schemas) tagOf(path string) string {
 	first, _, _ := strings.Cut(path[1:], "/")
-	if tag, ok := map[string]string{"readyz": "health", "openapi.json": "openapi", "execute": "executions", "savings": "numbers", "budgets": "numbers", "audit": "numbers", "metrics": "numbers"}[first]; ok {
+	if tag, ok := map[string]string{"readyz": "health", "openapi.json": "openapi", "execute": "executions", "savings": "numbers", "timeline": "numbers", "budgets": "numbers", "audit": "numbers", "metrics": "numbers"}[first]; ok {
 		first = tag
 	}
 	if tags[first] == "" {

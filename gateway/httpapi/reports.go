@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"sallyport/gateway/auditor"
 	"sallyport/gateway/budgets"
 	"sallyport/gateway/history"
+	"sallyport/gateway/timeline"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
 )
@@ -17,6 +19,8 @@ import (
 type Reports interface {
 	// Savings returns those of the caller, or of all principals for an operator.
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
+	// Graphs is for operators.
+	Graphs(ctx context.Context, r timeline.Range) (timeline.Graphs, error)
 	// BudgetReport returns the use of the caller, or of all principals for an operator.
 	BudgetReport(ctx context.Context) (budgets.Report, error)
 	// AuditLog is for operators.
@@ -47,6 +51,13 @@ func (a *api) savings(r *http.Request) (SavingsReport, error) {
 	}
 	s, err := a.service.Savings(r.Context(), time.Now().Add(-time.Duration(days)*24*time.Hour), step)
 	return SavingsReport{Savings: s, Saved: s.Total.SavedTokens(), StepMS: s.StepSeconds * 1000, StepSeconds: s.StepSeconds}, err
+}
+
+// timelineRoute returns the handler of GET /timeline.
+func timelineRoute(s Reports) func(r *http.Request) (timeline.Graphs, error) {
+	return func(r *http.Request) (timeline.Graphs, error) {
+		return s.Graphs(r.Context(), cmp.Or(timeline.Range(queryOf(r).text("range")), timeline.Day))
+	}
 }
 
 // budgetRoute returns the handler of GET /budgets.

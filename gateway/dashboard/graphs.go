@@ -1,0 +1,187 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/gateway/timeline"
+	"sallyport/internal/sanitize"
+)
+
+// Graphs is the part of the first page about time, for operators.
+type Graphs struct {
+	Ranges []TimeRange
+	Report timeline.Graphs
+	// Programs has a bar a step, Latency two lines, Queue a bar a step.
+	Programs, Latency, Queue Graph
+	// Kinds are the failures of the range by kind, the most frequent first.
+	Kinds []timeline.Share
+	// Rows are the steps in which something happened, as text, the newest first.
+	Rows []GraphRow
+}
+
+// TimeRange is a choice of how far back.
+type TimeRange struct {
+	Text, Path string
+	Here       bool
+}
+
+// Graph is a plot over time. What is across is in percent, so that it fits any width; what is up, in pixels.
+type Graph struct {
+	Bars  []Bar
+	Lines []PlotLine
+	// Fast and Slow are the lines of p50 and p99.
+	Fast, Slow []Segment
+	// Label says in a sentence what is to be seen.
+	Label string
+	Empty bool
+}
+
+// Segment is a piece of a line; a point if both ends are the same.
+type Segment struct{ X1, Y1, X2, Y2 float64 }
+
+// GraphRow is one step as text.
+type GraphRow struct {
+	Begin, Failures string
+	Step            timeline.Step
+}
+
+// rangeWords are what the ranges are called.
+var rangeWords = map[timeline.Range]string{timeline.Hour: "1 hour", timeline.Day: "24 hours", timeline.Week: "7 days", timeline.Month: "30 days"}
+
+// graphs returns nil for a caller who is no operator, and where only another part of the page is updated.
+func (d *Dashboard) graphs(r *request) (*Graphs, error) {
+	if !r.isOperator() || r.URL.Query().Get("live") != "" {
+		return nil, nil //nolint:nilnil // the page has no graphs then
+	}
+	chosen := timeline.Range(r.URL.Query().Get("range"))
+	if !slices.Contains(timeline.Ranges(), chosen) {
+		chosen = timeline.Day
+	}
+	report, err := d.service.Graphs(r.Context(), chosen)
+	if err != nil {
+		return nil, err
+	}
+	g := &Graphs{Report: report, Kinds: report.Total.FailureKinds(), Programs: programGraph(report), Latency: latencyGraph(report), Queue: queueGraph(report)}
+	for _, one := range timeline.Ranges() {
+		g.Ranges = append(g.Ranges, TimeRange{rangeWords[one], r.with("range", string(one)), one == chosen})
+	}
+	for _, step := range slices.Backward(report.Steps) {
+		if step.Programs > 0 || step.Calls > 0 || step.Queue > 0 {
+			g.Rows = append(g.Rows, GraphRow{step.Begin.Format("2 Jan 15:04"), kindsText(step), step})
+		}
+	}
+	return g, nil
+}
+
+// kindsText lists the failures of a step by kind.
+func kindsText(s timeline.Step) string {
+	var parts []string
+	for _, kind := range s.FailureKinds() {
+		parts = append(parts, fmt.Sprintf("%s %s", groupDigits(int64(kind.Count)), cmp.Or(sanitize.Line(kind.Name, 60), "other")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func programGraph(r timeline.Graphs) Graph {
+	return barGraph(r, fmt.Sprintf("In %s, %s ended, of which %s failed.", rangeWords[r.Range], plural(int64(r.Total.Programs), "program", "programs"), groupDigits(int64(r.Total.Failed))),
+		func(s timeline.Step) (low, high int, text string) {
+			text = plural(int64(s.Programs), "program", "programs")
+			if s.Failed > 0 {
+				text += "; failed: " + kindsText(s)
+			}
+			return s.Failed, s.Programs - s.Failed, text
+		})
+}
+
+func queueGraph(r timeline.Graphs) Graph {
+	return barGraph(r, fmt.Sprintf("In %s, at most %s waited for their turn at a time.", rangeWords[r.Range], plural(int64(r.Total.Queue), "program", "programs")),
+		func(s timeline.Step) (low, high int, text string) {
+			return 0, s.Queue, fmt.Sprintf("%s in the queue", groupDigits(int64(s.Queue)))
+		})
+}
+
+// barGraph lays out a bar for each step: low at the bottom, high on top of that.
+func barGraph(r timeline.Graphs, label string, of func(timeline.Step) (low, high int, text string)) Graph {
+	most := 0
+	for _, s := range r.Steps {
+		low, high, _ := of(s)
+		most = max(most, low+high)
+	}
+	top := ceiling(int64(most))
+	g := Graph{Label: label, Empty: most == 0, Lines: graphLines(top, compact)}
+	for i, s := range r.Steps {
+		low, high, text := of(s)
+		b := barAt(r, i)
+		b.Given = block(plotBottom, int64(low), top)
+		b.Kept = block(b.Given.Y, int64(high), top)
+		b.Text = s.Begin.Format("2 Jan 15:04") + ": " + text
+		g.Bars = append(g.Bars, b)
+	}
+	return g
+}
+
+// latencyGraph draws p50 and p99, with a gap where no program ended.
+func latencyGraph(r timeline.Graphs) Graph {
+	most := 0.0
+	for _, s := range r.Steps {
+		most = max(most, s.P99MS)
+	}
+	top := ceiling(int64(most) + 1)
+	g := Graph{Label: fmt.Sprintf("In %s, half of the programs took at most %s, and 99 of 100 at most %s.", rangeWords[r.Range], milliseconds(r.Total.P50MS), milliseconds(r.Total.P99MS)),
+		Empty: most == 0, Lines: graphLines(top, milliseconds)}
+	for i, s := range r.Steps {
+		b := barAt(r, i)
+		if s.Programs > 0 {
+			b.Text = fmt.Sprintf("%s: p50 %s, p99 %s", s.Begin.Format("2 Jan 15:04"), milliseconds(s.P50MS), milliseconds(s.P99MS))
+			before := i
+			if i > 0 && r.Steps[i-1].Programs > 0 {
+				before = i - 1
+			}
+			from := barAt(r, before).Middle
+			g.Fast = append(g.Fast, Segment{from, height(r.Steps[before].P50MS, top), b.Middle, height(s.P50MS, top)})
+			g.Slow = append(g.Slow, Segment{from, height(r.Steps[before].P99MS, top), b.Middle, height(s.P99MS, top)})
+		}
+		g.Bars = append(g.Bars, b)
+	}
+	return g
+}
+
+// height is where a value is in a plot.
+func height(value, top float64) float64 { return plotBottom - (plotBottom-plotTop)*value/top }
+
+func milliseconds(ms float64) string { return duration(time.Duration(ms * float64(time.Millisecond))) }
+
+func graphLines(top float64, words func(float64) string) []PlotLine {
+	var lines []PlotLine
+	for i := range plotLines + 1 {
+		value := top * float64(i) / plotLines
+		text := words(value)
+		if i == 0 {
+			text = "0"
+		}
+		lines = append(lines, PlotLine{height(value, top), text})
+	}
+	return lines
+}
+
+// graphLeft is kept for the numbers, in percent, graphTimes is how many steps have room for their time.
+const graphLeft, graphTimes = 14.0, 4
+
+// barAt is the place of a step, with its time if there is room.
+func barAt(r timeline.Graphs, i int) Bar {
+	width := (100 - graphLeft) / float64(len(r.Steps))
+	b := Bar{X: graphLeft + width*(float64(i)+.1), Width: width * .8, Middle: graphLeft + width*(float64(i)+.5)}
+	every := max(len(r.Steps)/graphTimes, 1)
+	if i%every == every/2 {
+		layout := "15:04"
+		if r.StepMS >= time.Hour.Milliseconds() {
+			layout = "2 Jan"
+		}
+		b.Day = r.Steps[i].Begin.Format(layout)
+	}
+	return b
+}
