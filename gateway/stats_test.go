@@ -3,12 +3,14 @@ package gateway_test
 import (
 	"context"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
+	"sallyport/gateway/timeline"
 	"sallyport/internal/tool"
 )
 
@@ -45,7 +47,11 @@ idle sandboxes: [0-9]+ Python, [0-9]+ TypeScript$`
 			t.Errorf("%s: %v\n%+v", who, err, got)
 		}
 	}
-	_, err := g.History.Savings(ann, today.AddDate(0, 0, -6), time.Second)
+	seen, err := g.Timeline.Graphs(tool.WithOperator(t.Context(), "op"), timeline.Hour)
+	if total := seen.Total; err != nil || total.Programs != 4 || total.Failures["failed"] != 1 || total.Calls < 4 || total.P99MS <= 0 || !slices.Contains(seen.Tools, timeline.Share{Name: "calc.add", Count: 3}) {
+		t.Errorf("%v\n%+v", err, seen)
+	}
+	_, err = g.History.Savings(ann, today.AddDate(0, 0, -6), time.Second)
 	wantError(t, err, tool.Invalid, "at most 1000 steps")
 	for _, other := range []context.Context{as("ann", "2"), as("ann", ""), as("ben", "1"), as("", "1"), t.Context()} {
 		said, err := g.History.Stats(other)

@@ -60,6 +60,10 @@ func TestDashboardWalked(t *testing.T) {
 		walk.follow(page.label)
 		walk.checkPage(page.label, page.says)
 	}
+	walk.follow("Overview")
+	walk.checkPage("overview over time", "Most called tools", "everything.echo", "Failures by kind")
+	p.Follow("main a[href='/?range=7d']")
+	walk.checkPage("overview over 7 days", "gate.enter")
 	walk.follow("Executions")
 	p.Follow("main a[href^='/ui/executions/e-']")
 	walk.checkPage("an execution that is over", "gate.enter", "everything.echo", "before the gate")
