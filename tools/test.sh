@@ -28,8 +28,15 @@ raced=$(go list ./... | grep -vxF "$(go list $plain_packages $alone)") || exit 1
 # Tests share snapshots of interpreters: the making of one costs two programs.
 SALLYPORT_TEST_SNAPSHOTS=$(mktemp -d) || exit 1
 export SALLYPORT_TEST_SNAPSHOTS
-trap 'rm -rf "$SALLYPORT_TEST_SNAPSHOTS"' EXIT
-trap 'trap - TERM; kill 0; exit 130' INT TERM # a background command ignores Ctrl-C
+plain_output=$(mktemp) || exit 1 # what two commands print at a time would be mixed
+trap 'rm -rf "$SALLYPORT_TEST_SNAPSHOTS" "$plain_output"' EXIT
+trap 'trap "" TERM; kill 0; exit 130' INT TERM # a background command ignores Ctrl-C
+
+# run_plain runs what is tested without the race detector. Its tests mostly wait for processes.
+run_plain() {
+	# shellcheck disable=SC2086
+	go test $options -p "$cores" $plain_packages && go test $options -p "$cores" -run "$plain_tests" $plain_tests_in
+}
 
 echo "==> go test $race ./..."
 # shellcheck disable=SC2086
@@ -38,13 +45,15 @@ alone_raced=$!
 # shellcheck disable=SC2086
 go test $options -run "$plain_tests_alone" $alone &
 alone_plain=$!
+run_plain >"$plain_output" 2>&1 &
+plain=$!
 # shellcheck disable=SC2086
 go test $options -p "$cores" $race -skip "$plain_tests" $longest $raced
 raced_status=$?
 echo "==> go test ./... (what is tested without the race detector)"
-# shellcheck disable=SC2086
-go test $options -p $((cores + 1)) $plain_packages && go test $options -p $((cores + 1)) -run "$plain_tests" $plain_tests_in
+wait $plain
 plain_status=$?
+cat "$plain_output"
 wait $alone_raced
 alone_status=$?
 wait $alone_plain && [ "$alone_status" = 0 ] && [ "$raced_status" = 0 ] && [ "$plain_status" = 0 ]
