@@ -111,12 +111,7 @@ func newWorkersSite(t *testing.T) *workersSite {
 // join starts a worker.
 func (s *workersSite) join(t *testing.T, name string) {
 	t.Helper()
-	cmd := s.command("worker", "--join", s.servers, "--creds", filepath.Join(s.keys, name+".creds"), "--seats", "2", "--label", "zone="+name, "--runsc", testutil.Runsc(t))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s.processes[name] = cmd
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+	s.joinWith(t, name, "--creds", filepath.Join(s.keys, name+".creds"))
 }
 
 // workers are those that cluster status shows.
