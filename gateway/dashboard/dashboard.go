@@ -27,6 +27,7 @@ type Service interface {
 	Catalogue
 	Approvals
 	Review
+	Processes
 	Activity
 	Calls
 	Programs
@@ -56,6 +57,12 @@ type Approvals interface {
 type Review interface {
 	HeldTools(ctx context.Context) ([]catalog.HeldTool, error)
 	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
+}
+
+// Processes are the processes and connections of upstreams.
+type Processes interface {
+	// Restart ends the session of an upstream and starts a new one; it waits until that is connected.
+	Restart(ctx context.Context, id string) error
 }
 
 // Renderers show results as a plugin does.

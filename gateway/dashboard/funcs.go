@@ -54,6 +54,7 @@ func parse() *template.Template {
 		"effectTone":    func(a policy.Action) string { return effects[a][1] },
 		"editPath":      editPath,
 		"switchPath":    switchPath,
+		"restartPath":   restartPath,
 		"executionPath": executionPath,
 		"auditMarks":    auditMarks,
 		"auditPath":     auditPath,

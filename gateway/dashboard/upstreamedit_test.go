@@ -1,9 +1,12 @@
 package dashboard_test
 
 import (
+	"context"
 	"net/url"
 	"strings"
 	"testing"
+
+	"sallyport/internal/tool"
 )
 
 // disabled are upstreams that the settings turn off.
@@ -62,6 +65,47 @@ func TestUpstreamSwitch(t *testing.T) {
 	for _, path := range []string{"/ui/upstreams", "/ui/upstreams/evil"} {
 		if page := ask(t, house{}, "token", path, nil).Body.String(); strings.Contains(page, "/edit") || strings.Contains(page, "/switch") {
 			t.Errorf("%s shows a token what it may not do", path)
+		}
+	}
+}
+
+func (h house) Restart(_ context.Context, id string) error {
+	switch id {
+	case "crm":
+		*h.told = append(*h.told, "restart "+id)
+		return nil
+	case "evil":
+		return &tool.Error{Kind: tool.Upstream, Message: "cannot connect to upstream evil: \u202e<b>exited</b>"}
+	}
+	return &tool.Error{Kind: tool.NotFound, Message: "there is no upstream " + id}
+}
+
+// TestUpstreamRestart: operators restart an upstream, and read what happened on its page; others have no button for it.
+func TestUpstreamRestart(t *testing.T) {
+	var told []string
+	restart := func(who, id string, headers ...string) answer {
+		return ask(t, house{told: &told}, who, "/ui/upstreams/"+id+"/restart", url.Values{}, headers...)
+	}
+	for _, who := range []string{"ada", "reader", ""} {
+		if got := restart(who, "crm"); got.Code != 403 {
+			t.Errorf("%q: %d", who, got.Code)
+		}
+	}
+	if got := restart("op", "crm", "Origin: https://evil.example"); got.Code != 403 || len(told) > 0 {
+		t.Errorf("from another site: %d, told %q", got.Code, told)
+	}
+	if got := restart("op", "crm"); got.Code != 303 || got.Header().Get("Location") != "/ui/upstreams/crm" || strings.Join(told, "|") != "restart crm" {
+		t.Errorf("%d, %q, told %q", got.Code, got.Header(), told)
+	}
+	if got := restart("op", "none"); got.Code != 404 {
+		t.Errorf("unknown: %d", got.Code)
+	}
+	if got := restart("op", "evil"); got.Code != 303 || got.Header().Get("Location") != "/ui/upstreams/evil" {
+		t.Errorf("not connected: %d, %q", got.Code, got.Header())
+	}
+	for who, want := range map[string]bool{"op": true, "token": true, "ada": false} {
+		if page := ask(t, house{}, who, "/ui/upstreams/evil", nil).Body.String(); strings.Contains(page, `action="/ui/upstreams/evil/restart"`) != want {
+			t.Errorf("%q has a button: %t", who, !want)
 		}
 	}
 }

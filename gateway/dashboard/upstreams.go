@@ -1,6 +1,11 @@
 package dashboard
 
 import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
 	"sallyport/gateway/catalog"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -15,6 +20,8 @@ type UpstreamPage struct {
 	Login string
 	// MayEdit says that the caller may change its settings here.
 	MayEdit bool
+	// MayRestart says that the caller may restart it.
+	MayRestart bool
 }
 
 // UpstreamsPage is the list of the upstreams.
@@ -49,7 +56,7 @@ func (d *Dashboard) upstream(r *request) (any, error) {
 }
 
 func (d *Dashboard) upstreamPage(r *request, up catalog.Upstream) UpstreamPage {
-	p := UpstreamPage{Upstream: up, MayEdit: editPages{d}.mayEdit(r)}
+	p := UpstreamPage{Upstream: up, MayEdit: editPages{d}.mayEdit(r), MayRestart: r.isOperator()}
 	if up.State.Login {
 		p.Login = "sallyport auth login " + up.Name
 	}
@@ -65,3 +72,28 @@ func (d *Dashboard) upstreamPage(r *request, up catalog.Upstream) UpstreamPage {
 	p.Tools, p.Pager = paginate(r, all, toolsPerPage)
 	return p
 }
+
+// restartWait is how long a form waits for the new session. A longer connection goes on without it.
+const restartWait = 10 * time.Second
+
+// restart ends the session of an upstream and starts a new one.
+func (d *Dashboard) restart(r *request) (string, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), restartWait)
+	defer cancel()
+	id := r.PathValue("id")
+	err := d.service.Restart(ctx, id)
+	switch e := tool.AsError(err); {
+	case err == nil:
+		r.say("Restarted: " + id + ".")
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		r.say("Restarted: " + id + " is still connecting.")
+	case e.Kind == tool.NotFound || e.Kind == tool.Denied:
+		return "", err
+	default:
+		r.warn("Restarted, but not connected: " + sanitize.Line(e.Message, 300))
+	}
+	return upstreamsPath + "/" + url.PathEscape(id), nil
+}
+
+// restartPath is the form that restarts an upstream.
+func restartPath(id string) string { return upstreamsPath + "/" + url.PathEscape(id) + "/restart" }

@@ -29,7 +29,7 @@ var leastRole = map[Role][]string{
 	RoleOperator: {
 		"answer_approval", "restart_upstream", "get_upstream_log", "get_metrics", "get_timeline", "list_held_tools",
 
-		pages + "POST /ui/approvals/{id}", pages + "GET /ui/policy", pages + "POST /ui/policy",
+		pages + "POST /ui/approvals/{id}", pages + "GET /ui/policy", pages + "POST /ui/policy", pages + "POST /ui/upstreams/{id}/restart",
 	},
 	Admin: {
 		"approve_held_tool", "list_audit", "list_plugins",
