@@ -6,6 +6,7 @@ package candidate
 
 import (
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 
@@ -259,8 +260,11 @@ func upstreamName(text string) string {
 	return strings.TrimRight(name[:min(len(name), 40)], "-_")
 }
 
-// hostName returns the name of an upstream for a host: its label before the public suffix.
+// hostName returns the name of an upstream for a host: its last label but one, or "server" for an address.
 func hostName(host string) string {
+	if net.ParseIP(host) != nil {
+		return "server"
+	}
 	labels := strings.Split(host, ".")
 	if len(labels) < 2 {
 		return upstreamName(host)

@@ -226,6 +226,22 @@ func TestPresets(t *testing.T) {
 	}
 }
 
+// TestNames: the name of an upstream comes from the host of its URL.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://mcp.linear.app/mcp": "linear", "http://localhost:8080/mcp": "localhost", "http://10.0.0.5/mcp": "server", "http://[::1]:9000/mcp": "server", "https://9.example.com/": "example",
+	} {
+		c, err := candidate.OfURL(address)
+		if err != nil || c.Name != want {
+			t.Errorf("%s: %q, %v, want %q", address, c.Name, err, want)
+		}
+		if g, err := candidate.OfGraphQL(address); err != nil || g.Name != want || g.Remote() {
+			t.Errorf("%s as GraphQL: %+v, %v", address, g, err)
+		}
+	}
+}
+
 // FuzzOf: whatever a registry has, what becomes an entry loads, has no references, and starts npx or uvx with an exact version only.
 func FuzzOf(f *testing.F) {
 	f.Add(`{"server": {"name": "io.github.a/b", "version": "1", "packages": [{"registryType": "oci", "identifier": "ghcr.io/a/b:1", "runtimeArguments": [{"type": "named", "name": "--mount", "value": "type=bind,src={x},dst={x}", "variables": {"x": {"default": "/$y"}}}, {"type": "named", "name": "-e", "value": "K={z}", "variables": {"z": {"isSecret": true}}}]}]}}`)
