@@ -39,6 +39,23 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestChartReadme: the values in the page on deployment are valid.
+func TestChartReadme(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "deploy", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "```yaml\n")
+	values, _, found := strings.Cut(after, "```")
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(path, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := helmchart.Render(t, path)[0]; !found || r.Error != "" || len(r.Of("StatefulSet")) != 1 || len(r.Of("Deployment")) != 1 {
+		t.Errorf("%q: %s", values, r.Error)
+	}
+}
+
 // TestChartRefuses: wrong values are refused, with the reason in the first line of their file.
 func TestChartRefuses(t *testing.T) {
 	for _, r := range helmchart.Render(t, helmchart.Values(t, "refused")...) {

@@ -14,11 +14,12 @@ import (
 
 var (
 	yamlBlock = regexp.MustCompile("(?ms)^```yaml[^\n]*\n(.*?)^```$")
-	// notSettings matches workflows and their tests, manifests of plugins and theirs, settings of Prometheus, and front matter of skills.
-	notSettings = regexp.MustCompile(`(?m)^(?:steps|on|workflow|scrape_configs|version):|^(?:- |---$)`)
+	// notSettings matches workflows and their tests, manifests of plugins and theirs, settings of Prometheus, front matter of skills, and
+	// values of the Helm chart.
+	notSettings = regexp.MustCompile(`(?m)^(?:steps|on|workflow|scrape_configs|version|gateway):|^(?:- |---$)`)
 	// otherYAML are the pages with such blocks. Workflows are loaded by tests of gateway/workflow, front matter by one
-	// of internal/skill.
-	otherYAML = []string{"docs/how-to/workflows.md", "docs/how-to/telemetry.md", "docs/how-to/skills.md", "docs/how-to/plugins.md"}
+	// of internal/skill, values by one of cmd/sallyport.
+	otherYAML = []string{"docs/how-to/workflows.md", "docs/how-to/telemetry.md", "docs/how-to/skills.md", "docs/how-to/plugins.md", "docs/deploy/README.md"}
 )
 
 // TestDocsSettings loads each settings block of the Markdown pages.
