@@ -32,10 +32,13 @@ plain_output=$(mktemp) || exit 1 # what two commands print at a time would be mi
 trap 'rm -rf "$SALLYPORT_TEST_SNAPSHOTS" "$plain_output"' EXIT
 trap 'trap "" TERM; kill 0; exit 130' INT TERM # a background command ignores Ctrl-C
 
-# run_plain runs what is tested without the race detector. Its tests mostly wait for processes.
+# run_plain runs what is tested without the race detector, one package at a time beside the others. Its tests mostly wait for processes.
 run_plain() {
 	# shellcheck disable=SC2086
-	go test $options -p "$cores" $plain_packages && go test $options -p "$cores" -run "$plain_tests" $plain_tests_in
+	go test $options -p 1 $plain_packages
+	packages_status=$?
+	# shellcheck disable=SC2086
+	go test $options -p 1 -run "$plain_tests" $plain_tests_in && return "$packages_status"
 }
 
 echo "==> go test $race ./..."
