@@ -36,12 +36,16 @@ func ClosedError() *tool.Error {
 	return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 }
 
-// Unavailable returns the error for a caller if err says that the store of records does not answer, else nil.
+// Unavailable returns the error for a caller if err says that the store of records does not answer, or that the caller has canceled,
+// else nil.
 func Unavailable(err error) error {
-	if !errors.Is(err, store.ErrUnreachable) {
-		return nil
+	switch {
+	case errors.Is(err, store.ErrUnreachable):
+		return &tool.Error{Kind: tool.Busy, Message: "the store of records does not answer, so nothing new is started", Hint: "try again in some seconds: nothing was done", After: 5 * time.Second, Err: err}
+	case errors.Is(err, context.Canceled):
+		return tool.AsError(err)
 	}
-	return &tool.Error{Kind: tool.Busy, Message: "the store of records does not answer, so nothing new is started", Hint: "try again in some seconds: nothing was done", After: 5 * time.Second, Err: err}
+	return nil
 }
 
 // Unreadable logs why records cannot be read and returns the error for the caller.
