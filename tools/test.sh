@@ -28,18 +28,8 @@ raced=$(go list ./... | grep -vxF "$(go list $plain_packages $alone)") || exit 1
 # Tests share snapshots of interpreters: the making of one costs two programs.
 SALLYPORT_TEST_SNAPSHOTS=$(mktemp -d) || exit 1
 export SALLYPORT_TEST_SNAPSHOTS
-plain_output=$(mktemp) || exit 1 # what two commands print at a time would be mixed
-trap 'rm -rf "$SALLYPORT_TEST_SNAPSHOTS" "$plain_output"' EXIT
+trap 'rm -rf "$SALLYPORT_TEST_SNAPSHOTS"' EXIT
 trap 'trap "" TERM; kill 0; exit 130' INT TERM # a background command ignores Ctrl-C
-
-# run_plain runs what is tested without the race detector, one package at a time beside the others. Its tests mostly wait for processes.
-run_plain() {
-	# shellcheck disable=SC2086
-	go test $options -p 1 $plain_packages
-	packages_status=$?
-	# shellcheck disable=SC2086
-	go test $options -p 1 -run "$plain_tests" $plain_tests_in && return "$packages_status"
-}
 
 echo "==> go test $race ./..."
 # shellcheck disable=SC2086
@@ -48,15 +38,15 @@ alone_raced=$!
 # shellcheck disable=SC2086
 go test $options -run "$plain_tests_alone" $alone &
 alone_plain=$!
-run_plain >"$plain_output" 2>&1 &
-plain=$!
 # shellcheck disable=SC2086
 go test $options -p "$cores" $race -skip "$plain_tests" $longest $raced
 raced_status=$?
 echo "==> go test ./... (what is tested without the race detector)"
-wait $plain
+# shellcheck disable=SC2086
+go test $options -p $((cores + 1)) $plain_packages
 plain_status=$?
-cat "$plain_output"
+# shellcheck disable=SC2086
+go test $options -p $((cores + 1)) -run "$plain_tests" $plain_tests_in || plain_status=$?
 wait $alone_raced
 alone_status=$?
 wait $alone_plain && [ "$alone_status" = 0 ] && [ "$raced_status" = 0 ] && [ "$plain_status" = 0 ]
