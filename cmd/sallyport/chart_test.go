@@ -150,7 +150,7 @@ func (c chart) checkReferences(t *testing.T) {
 	}
 }
 
-// selected are the objects whose pods an object selects.
+// selected are the objects with pods that an object selects.
 func (c chart) selected(o helmchart.Object) (all []helmchart.Object) {
 	for _, m := range c.Manifests {
 		if pod := m.Object.Spec.Template; len(pod.Spec.Containers) > 0 && o.Spec.Selects(pod.Metadata.Labels) {

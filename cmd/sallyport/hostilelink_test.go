@@ -75,7 +75,7 @@ func (s *workersSite) realGreeting(t *testing.T) (greeting map[string]any) {
 	if err := json.Unmarshal(bytes.SplitN(out, []byte("\n"), 2)[0], &greeting); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	_ = err // it ends as nobody answers its greeting
+	_ = err // it ends when its greeting gets no answer
 	return greeting
 }
 

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// TestWorkersDrain drains the worker of a program. It ends there, and the next ones run on the other, until the worker is told to take
+// TestWorkersDrain drains the worker of a program. It ends there, and the next ones run on the other, until the worker gets the order to take
 // programs again. Who has only the credentials of a worker cannot do it.
 func TestWorkersDrain(t *testing.T) {
 	testutil.Long(t)
@@ -57,7 +57,7 @@ func TestWorkersDrain(t *testing.T) {
 	}
 }
 
-// wantOrder runs a command of cluster, whose output must match a pattern.
+// wantOrder runs a command of cluster. Its output must match a pattern.
 func (s *workersSite) wantOrder(t *testing.T, ok bool, pattern string, args ...string) {
 	t.Helper()
 	out, err := s.command(append([]string{"cluster"}, args...)...).CombinedOutput()

@@ -37,7 +37,7 @@ type hostileCase struct {
 	check func(e executed) bool
 	// log is a pattern of a line of the gateway's log that names the worker as NAME; "" is none.
 	log string
-	// more is done beside the programs, again and again.
+	// more is done repeatedly while the programs run.
 	more func(h *hostileWorker, instance string)
 }
 

@@ -87,7 +87,7 @@ func (d *Dashboard) table() []page {
 		newPage(upstreamsPath+"/{id}/edit", "Upstream", "upstream-edit", upstreamEdits{editPages{d}}.show).forAdmins(),
 		newEdit(upstreamsPath+"/{id}/edit", "Upstream", "upstream-edit", upstreamEdits{editPages{d}}.change),
 		newAction(upstreamsPath+"/{id}/switch", "Upstream", tool.ScopeOperate, upstreamEdits{editPages{d}}.turn).forAdmins(),
-		newAction(upstreamsPath+"/{id}/restart", "Upstream", tool.ScopeOperate, d.restart).forOperators(),
+		newAction(upstreamsPath+"/{id}/restart", "Upstream", tool.ScopeOperate, processPages{d}.restart).forOperators(),
 		newPage(connections.Path, "Connections", "connections", connectionPages{d}.list).in(groupTools, "Connections"),
 		newPage(connections.Path+"/{id}", "Connection", "connection", connectionPages{d}.show),
 		newAction(connections.Path+"/{id}", "Connection", tool.ScopeRead, connectionPages{d}.change),

@@ -76,8 +76,11 @@ func (d *Dashboard) upstreamPage(r *request, up catalog.Upstream) UpstreamPage {
 // restartWait is how long a form waits for the new session. A longer connection goes on without it.
 const restartWait = 10 * time.Second
 
+// processPages act on the processes of upstreams.
+type processPages struct{ *Dashboard }
+
 // restart ends the session of an upstream and starts a new one.
-func (d *Dashboard) restart(r *request) (string, error) {
+func (d processPages) restart(r *request) (string, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), restartWait)
 	defer cancel()
 	id := r.PathValue("id")

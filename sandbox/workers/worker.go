@@ -57,7 +57,7 @@ type worker struct {
 	open     map[string]*stream
 	busy     int
 	draining time.Time // since when it drains to end; zero if it does not
-	held     bool      // it takes no programs until it is told to
+	held     bool      // it takes no programs until an order to resume
 }
 
 // Work joins a cluster and runs programs of its gateways. When ctx ends, it takes no more programs, and returns when those that

@@ -12,7 +12,7 @@ import (
 )
 
 // compose reads a compose file as engines do: it must meet the schema of the specification. It returns the project, with the
-// variables of the file env beside the values of this tool.
+// variables of the file env and the values of this tool.
 func compose(path string, variables []string) (*types.Project, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
