@@ -29,15 +29,11 @@ type TimeRange struct {
 	Here       bool
 }
 
-// Graph is a plot over time. What is across is in percent, so that it fits any width; what is up, in pixels.
+// Graph is a plot that may have lines of durations.
 type Graph struct {
-	Bars  []Bar
-	Lines []PlotLine
+	Plot
 	// Fast and Slow are the lines of p50 and p99.
 	Fast, Slow []Segment
-	// Label says in a sentence what is to be seen.
-	Label string
-	Empty bool
 }
 
 // Segment is a piece of a line; a point if both ends are the same.
@@ -112,12 +108,12 @@ func barGraph(r timeline.Graphs, label string, of func(timeline.Step) (low, high
 		most = max(most, low+high)
 	}
 	top := ceiling(int64(most))
-	g := Graph{Label: label, Empty: most == 0, Lines: graphLines(top, compact)}
+	g := Graph{Plot: Plot{Label: label, Empty: most == 0, Lines: scaleLines(top, compact)}}
 	for i, s := range r.Steps {
 		low, high, text := of(s)
 		b := barAt(r, i)
-		b.Given = block(plotBottom, int64(low), top)
-		b.Kept = block(b.Given.Y, int64(high), top)
+		b.Low = block(plotBottom, int64(low), top)
+		b.High = block(b.Low.Y, int64(high), top)
 		b.Text = s.Begin.Format("2 Jan 15:04") + ": " + text
 		g.Bars = append(g.Bars, b)
 	}
@@ -131,8 +127,8 @@ func latencyGraph(r timeline.Graphs) Graph {
 		most = max(most, s.P99MS)
 	}
 	top := ceiling(int64(most) + 1)
-	g := Graph{Label: fmt.Sprintf("In %s, half of the programs took at most %s, and 99 of 100 at most %s.", rangeWords[r.Range], milliseconds(r.Total.P50MS), milliseconds(r.Total.P99MS)),
-		Empty: most == 0, Lines: graphLines(top, milliseconds)}
+	label := fmt.Sprintf("In %s, half of the programs took at most %s, and 99 of 100 at most %s.", rangeWords[r.Range], milliseconds(r.Total.P50MS), milliseconds(r.Total.P99MS))
+	g := Graph{Plot: Plot{Label: label, Empty: most == 0, Lines: scaleLines(top, milliseconds)}}
 	for i, s := range r.Steps {
 		b := barAt(r, i)
 		if s.Programs > 0 {
@@ -155,19 +151,6 @@ func height(value, top float64) float64 { return plotBottom - (plotBottom-plotTo
 
 func milliseconds(ms float64) string { return duration(time.Duration(ms * float64(time.Millisecond))) }
 
-func graphLines(top float64, words func(float64) string) []PlotLine {
-	var lines []PlotLine
-	for i := range plotLines + 1 {
-		value := top * float64(i) / plotLines
-		text := words(value)
-		if i == 0 {
-			text = "0"
-		}
-		lines = append(lines, PlotLine{height(value, top), text})
-	}
-	return lines
-}
-
 // graphLeft is kept for the numbers, in percent, graphTimes is how many steps have room for their time.
 const graphLeft, graphTimes = 14.0, 4
 
@@ -181,7 +164,7 @@ func barAt(r timeline.Graphs, i int) Bar {
 		if r.StepMS >= time.Hour.Milliseconds() {
 			layout = "2 Jan"
 		}
-		b.Day = r.Steps[i].Begin.Format(layout)
+		b.Time = r.Steps[i].Begin.Format(layout)
 	}
 	return b
 }

@@ -52,7 +52,7 @@ func (d *Dashboard) savings(r *request) (any, error) {
 	return p, nil
 }
 
-// Plot is a plot of savings: a bar a day. What is across is in percent, so that it fits any width; what is up, in pixels.
+// Plot is a plot over time, with a bar for each step. What is across is in percent, so that it fits any width; what is up, in pixels.
 type Plot struct {
 	Bars  []Bar
 	Lines []PlotLine
@@ -61,14 +61,13 @@ type Plot struct {
 	Empty bool
 }
 
-// Bar is one day: what models read at the bottom, what was kept from them on top of that.
+// Bar is one step of time, with two quantities: Low at the bottom, and High on top of that.
 type Bar struct {
-	X, Width float64
-	Given    Block
-	Kept     Block
-	// Text is for the pointer, Day for the axis, "" where there is no room.
-	Text, Day string
-	Middle    float64
+	X, Width  float64
+	Low, High Block
+	// Text is for the pointer, Time for the axis, "" where there is no room.
+	Text, Time string
+	Middle     float64
 }
 
 // Block is a part of a bar, from Y down.
@@ -90,7 +89,7 @@ const (
 	plotDays = 7
 )
 
-// plot lays out a bar for each step.
+// plot lays out a bar for each step: what models read, and above it what was kept from them.
 func plot(s history.Savings) Plot {
 	most := int64(0)
 	for _, step := range s.Steps {
@@ -99,19 +98,16 @@ func plot(s history.Savings) Plot {
 	p := Plot{Empty: most == 0, Label: fmt.Sprintf("In %d days, programs answered with %s tokens, and %s tokens of results stayed out of models' contexts.",
 		len(s.Steps), groupDigits(s.Total.Answered), groupDigits(s.Total.SavedTokens()))}
 	top := ceiling(most)
-	for i := range plotLines + 1 {
-		value := top * float64(i) / plotLines
-		p.Lines = append(p.Lines, PlotLine{plotBottom - (plotBottom-plotTop)*float64(i)/plotLines, compact(value)})
-	}
+	p.Lines = scaleLines(top, compact)
 	width := (100 - plotLeft) / float64(max(len(s.Steps), 1))
 	every := (len(s.Steps) + plotDays - 1) / plotDays
 	for i, step := range s.Steps {
 		b := Bar{X: plotLeft + width*(float64(i)+.15), Width: width * .7, Middle: plotLeft + width*(float64(i)+.5)}
-		b.Given = block(plotBottom, step.Answered, top)
-		b.Kept = block(b.Given.Y, step.SavedTokens(), top)
+		b.Low = block(plotBottom, step.Answered, top)
+		b.High = block(b.Low.Y, step.SavedTokens(), top)
 		b.Text = fmt.Sprintf("%s: %s tokens answered, %s kept out, %s", step.Begin.Format("2 January"), groupDigits(step.Answered), groupDigits(step.SavedTokens()), plural(int64(step.Executions), "execution", "executions"))
 		if (len(s.Steps)-1-i)%max(every, 1) == 0 {
-			b.Day = step.Begin.Format("2 Jan")
+			b.Time = step.Begin.Format("2 Jan")
 		}
 		p.Bars = append(p.Bars, b)
 	}
@@ -119,8 +115,18 @@ func plot(s history.Savings) Plot {
 }
 
 func block(bottom float64, n int64, top float64) Block {
-	height := (plotBottom - plotTop) * float64(n) / top
-	return Block{bottom - height, height}
+	tall := plotBottom - height(float64(n), top)
+	return Block{bottom - tall, tall}
+}
+
+// scaleLines are the horizontal lines of a plot up to a value, with their values as words has them.
+func scaleLines(top float64, words func(float64) string) []PlotLine {
+	lines := []PlotLine{{plotBottom, "0"}}
+	for i := 1; i <= plotLines; i++ {
+		value := top * float64(i) / plotLines
+		lines = append(lines, PlotLine{height(value, top), words(value)})
+	}
+	return lines
 }
 
 // ceiling is a round number that nothing is above.

@@ -141,6 +141,9 @@ func (e Entry) Image() string {
 	return e.Isolate.Image
 }
 
+// Remote reports whether requests to the entry go to a URL: it is no process of this machine.
+func (e Entry) Remote() bool { return e.URL+e.OpenAPI+e.GraphQL != "" }
+
 // Same reports whether two entries reach the same server in the same way,
 // whatever they are called and however they are limited.
 func (e Entry) Same(o Entry) bool {

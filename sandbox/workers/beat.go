@@ -79,7 +79,7 @@ func parseBeat(data []byte) (b Beat, err error) {
 	}
 	for _, i := range b.Lacks {
 		if i != sandbox.Python && i != sandbox.Node {
-			return b, errors.New("it lacks what there is not")
+			return b, errors.New("it lacks an interpreter that does not exist")
 		}
 	}
 	return b, labels.Check(b.Labels)

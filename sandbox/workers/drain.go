@@ -3,12 +3,10 @@ package workers
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"sallyport/internal/natsconn"
-	"sallyport/internal/sleep"
 )
 
 // Order is what a gateway's credentials can tell a worker. It is sent as a link is asked for, so that it needs no other rights.
@@ -36,17 +34,11 @@ func (e *UnknownError) Error() string { return fmt.Sprintf("no worker %q has joi
 // Command gives an order to all processes of a worker that answer within a time, and returns them when they follow it. With idle it waits until
 // they also run no program, as long as that takes. A process that starts later takes programs.
 func Command(ctx context.Context, server natsconn.Server, prefix, name string, order Order, idle bool, within time.Duration) ([]Worker, error) {
-	r, err := openRegistry(server, prefix, slog.New(slog.DiscardHandler))
+	r, err := askWorkers(ctx, server, prefix, within)
 	if err != nil {
 		return nil, err
 	}
 	defer r.conn.Close()
-	if err := sleep.For(ctx, within); err != nil {
-		return nil, err
-	}
-	if !r.conn.IsConnected() {
-		return nil, fmt.Errorf("no connection to %s", server.URL)
-	}
 	mine := r.named(name)
 	if len(mine) == 0 {
 		return nil, &UnknownError{name, r.names()}

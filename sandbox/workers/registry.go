@@ -123,16 +123,26 @@ func (r *registry) next() <-chan struct{} {
 
 // List asks the workers of a cluster what they are, and returns what they say within a time.
 func List(ctx context.Context, server natsconn.Server, prefix string, within time.Duration) ([]Worker, error) {
-	r, err := openRegistry(server, prefix, slog.New(slog.DiscardHandler))
+	r, err := askWorkers(ctx, server, prefix, within)
 	if err != nil {
 		return nil, err
 	}
 	defer r.conn.Close()
-	if err := sleep.For(ctx, within); err != nil {
+	return r.list(), nil
+}
+
+// askWorkers returns a registry with the workers that answer within a time. The caller closes its connection.
+func askWorkers(ctx context.Context, server natsconn.Server, prefix string, within time.Duration) (*registry, error) {
+	r, err := openRegistry(server, prefix, slog.New(slog.DiscardHandler))
+	if err != nil {
 		return nil, err
 	}
-	if !r.conn.IsConnected() {
-		return nil, fmt.Errorf("no connection to %s", server.URL)
+	if err = sleep.For(ctx, within); err == nil && !r.conn.IsConnected() {
+		err = fmt.Errorf("no connection to %s", server.URL)
 	}
-	return r.list(), nil
+	if err != nil {
+		r.conn.Close()
+		return nil, err
+	}
+	return r, nil
 }

@@ -54,11 +54,11 @@ func decodeAll(text []byte) (all []manifest, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var any map[string]any
-		if err := yaml.Unmarshal(document, &any); err != nil {
+		var content map[string]any
+		if err := yaml.Unmarshal(document, &content); err != nil {
 			return nil, err
 		}
-		if len(any) == 0 {
+		if len(content) == 0 {
 			continue // comments
 		}
 		m, err := decode(document)

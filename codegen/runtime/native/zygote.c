@@ -245,7 +245,7 @@ static void name_of(long fd, char *name) {
 	name[n > 0 ? n : 0] = 0;
 }
 
-// is_shared reports whether a descriptor is still the one that all forks have: fork makes libuv open a pipe anew.
+// is_shared reports whether a descriptor is still the one that all forks have. Only a pipe may differ: libuv reopens one in fork.
 static int is_shared(long fd) {
 	char name[NAME_SIZE];
 	if (!given_names[fd][0] || !starts(given_names[fd], "pipe:"))
@@ -256,7 +256,7 @@ static int is_shared(long fd) {
 
 // separate_descriptors replaces the open files that a forked process shares with the zygote: what one program puts into
 // a pipe or socket, the next one could take out. They belong to event loops of threads that a fork does not have, and to
-// node's own, which uv_loop_fork opens anew. The numbers stay, since the interpreter may still write to them.
+// node's own loop, for which uv_loop_fork opens new ones. The numbers stay, since the interpreter may still write to them.
 static int separate_descriptors(long bridge) {
 	long null = sys(NR_openat, -100, (long)"/dev/null", 2 | O_CLOEXEC, 0, 0, 0);
 	if (null < 0 || bridge >= DESCRIPTORS)

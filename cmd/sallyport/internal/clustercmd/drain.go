@@ -37,7 +37,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume NAME",
 		Short:   "let a worker take programs again",
-		Long:    `Resume ends what "cluster drain" began. It does not stop a worker from ending that got SIGTERM.`,
+		Long:    `Resume undoes "cluster drain". A worker that got SIGTERM ends nevertheless.`,
 		Example: "  sallyport cluster resume w1",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +28,7 @@ type addFlags struct {
 	description string
 	set         []string
 	hosts       []string
-	headers     []string
-	header      settingsfile.Values // of headers
+	headers     settingsfile.Values
 	bare        bool
 	yes         bool
 	noTest      bool
@@ -44,6 +44,7 @@ type adder struct{ *app }
 func AddCommand(shared *cli.App) *cobra.Command {
 	a := &adder{&app{shared}}
 	var f addFlags
+	var headers []string
 	cmd := &cobra.Command{
 		Use:   "add [flags] SERVER",
 		Short: "find a server, show it, start it isolated, and add it to the settings",
@@ -90,7 +91,7 @@ Exit status: 0 if it was added or is there already, 1 if it did not start.`,
 				return a.listPresets(f.asJSON)
 			}
 			var err error
-			if f.header, err = pairs(cmd, "header", f.headers); err != nil {
+			if f.headers, err = pairs(cmd, "header", headers); err != nil {
 				return err
 			}
 			return a.add(cmd.Context(), args[0], f)
@@ -100,7 +101,7 @@ Exit status: 0 if it was added or is there already, 1 if it did not start.`,
 	flags.StringVar(&f.name, "name", "", "call the upstream `NAME`")
 	flags.StringVar(&f.description, "description", "", "tell models in a few `WORDS` what they would find there")
 	flags.StringArrayVar(&f.set, "set", nil, "give a value `NAME=VALUE`; may be repeated")
-	flags.StringArrayVar(&f.headers, "header", nil, "send a header `NAME=VALUE` with every request to a URL; may be repeated")
+	flags.StringArrayVar(&headers, "header", nil, "send a header `NAME=VALUE` with every request to a URL; may be repeated")
 	flags.StringArrayVar(&f.hosts, "host", nil, "let the process reach `HOST[:PORT]` too; may be repeated")
 	flags.BoolVar(&f.bare, "no-isolate", false, "run the process with your rights, without a sandbox")
 	flags.BoolVar(&f.choice.Package, "package", false, "run its package, also if it has a remote server")
@@ -187,15 +188,15 @@ func (d *addition) prepare(ctx context.Context) (err error) {
 // addHeaders adds those of the command line to the entry.
 func (d *addition) addHeaders() error {
 	e := &d.made.Entry
-	if len(d.flags.header) > 0 && e.URL+e.OpenAPI+e.GraphQL == "" {
+	switch {
+	case len(d.flags.headers) == 0:
+		return nil
+	case !e.Remote():
 		return &tool.Error{Kind: tool.Invalid, Message: "--header is for a server with a URL, and this one is a process", Hint: "leave it out"}
+	case e.Headers == nil:
+		e.Headers = settingsfile.Values{}
 	}
-	for name, value := range d.flags.header {
-		if e.Headers == nil {
-			e.Headers = settingsfile.Values{}
-		}
-		e.Headers[name] = value
-	}
+	maps.Copy(e.Headers, d.flags.headers)
 	return nil
 }
 

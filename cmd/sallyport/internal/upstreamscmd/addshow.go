@@ -222,7 +222,7 @@ func (d *addition) printResult(r addResult) error {
 		if err := d.PrintFinding(r.Test.String()); err != nil {
 			return err
 		}
-		if e := d.made.Entry; e.URL+e.OpenAPI+e.GraphQL != "" && len(e.Headers) == 0 {
+		if e := d.made.Entry; e.Remote() && len(e.Headers) == 0 {
 			d.Say("nothing was added; --header 'Authorization=Bearer ${TOKEN}' sends credentials, --no-test adds it without a test")
 		} else {
 			d.Say("nothing was added; --no-test adds it without a test")

@@ -65,9 +65,9 @@ func upstreamFrom(cmd *cobra.Command, e *settingsfile.Entry, args, headers, env 
 		return cli.Misuse(cmd, "add needs the name of the upstream")
 	case dash > 1:
 		return cli.Misuse(cmd, "add takes one name, not also %.40q; a command comes after --", args[1])
-	case e.URL+e.OpenAPI+e.GraphQL == "" && len(command) == 0:
+	case !e.Remote() && len(command) == 0:
 		return cli.Misuse(cmd, "add needs --url URL, --openapi DOCUMENT, --graphql API, or -- and a command")
-	case e.URL+e.OpenAPI+e.GraphQL != "" && len(command) > 0 || e.OpenAPI != "" && e.GraphQL != "":
+	case e.Remote() && len(command) > 0 || e.OpenAPI != "" && e.GraphQL != "":
 		return cli.Misuse(cmd, "add takes a --url, an --openapi, a --graphql or a command, not both")
 	}
 	e.Name = args[0]
