@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,7 +44,8 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("%+v", answer)
 	}
 
-	s.wantMetrics(t, `sallyport_workers{state="ready"} 2`, `sallyport_worker_seats{worker="w1"} 2`, `sallyport_worker_running{worker="w2"} 0`, `sallyport_worker_executions_total{outcome="ended",worker="w1"} 1`)
+	s.wantMetrics(t, `sallyport_workers{state="ready"} 2`, `sallyport_worker_seats{worker="w1"} 2`, `sallyport_worker_running{worker="w2"} 0`)
+	s.wantPrograms(t, 1)
 
 	lost := s.execute(t, "import time\ntime.sleep(20)\n'at last'")
 	victim := s.kill(t)
@@ -136,6 +138,21 @@ func (s *workersSite) wantMetrics(t *testing.T, lines ...string) {
 		if !strings.Contains(string(page), line+"\n") {
 			t.Errorf("the metrics have no %s:\n%s", line, regexp.MustCompile(`(?m)^sallyport_worker.*`).FindAll(page, -1))
 		}
+	}
+}
+
+// wantPrograms wants that each of the two workers has a count of programs that have ended, and that they are n together. Either may have
+// run a program.
+func (s *workersSite) wantPrograms(t *testing.T, n int) {
+	t.Helper()
+	_, page := s.ask(t, http.MethodGet, "/metrics", "", "Authorization: Bearer "+flowsToken)
+	counts, sum := regexp.MustCompile(`(?m)^sallyport_worker_executions_total\{outcome="ended",worker="w[12]"\} (\d+)$`).FindAllSubmatch(page, -1), 0
+	for _, c := range counts {
+		one, _ := strconv.Atoi(string(c[1])) // digits
+		sum += one
+	}
+	if len(counts) != 2 || sum != n {
+		t.Errorf("programs that have ended, by worker: %q, want %d in all", counts, n)
 	}
 }
 

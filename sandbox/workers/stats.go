@@ -29,16 +29,13 @@ func (p *Pool) Stats() []Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	by := map[string]*Stats{}
-	for name, counts := range p.counts {
-		by[name] = newStats(name)
-		for v, n := range counts {
-			by[name].Programs[words[verdict(v)]] = n
-		}
+	for name := range p.counts {
+		by[name] = p.newStats(name)
 	}
 	for _, m := range p.members {
 		s := by[m.Name]
 		if s == nil {
-			s = newStats(m.Name)
+			s = p.newStats(m.Name)
 			by[m.Name] = s
 		}
 		s.Processes++
@@ -53,8 +50,13 @@ func (p *Pool) Stats() []Stats {
 	return all
 }
 
-func newStats(name string) *Stats {
-	return &Stats{Name: name, Draining: true, Programs: map[string]int64{}}
+// newStats returns the counts of a worker; all are 0 before its first program, as a metric should be. It is called with mu held.
+func (p *Pool) newStats(name string) *Stats {
+	s := &Stats{Name: name, Draining: true, Programs: map[string]int64{}}
+	for v, n := range p.counts[name] {
+		s.Programs[words[verdict(v)]] = n
+	}
+	return s
 }
 
 // count counts a program that has ended on a worker. It is called with mu held.
