@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/internal/config"
+	"sallyport/internal/packagerun"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -33,13 +34,11 @@ func resolve(up config.Upstream) (command, error) {
 	if up.Isolate.Image != "" {
 		return command{}, nil // its command line is known when it is pulled
 	}
+	if run, ok, err := packagerun.Read(up.Command, up.Args); ok {
+		interpreter := map[string]sandbox.Interpreter{packagerun.NPM: sandbox.Node, packagerun.PyPI: sandbox.Python}[run.Kind]
+		return command{interpreter: interpreter, args: run.Args, packages: run.Packages, bin: run.Bin}, err
+	}
 	switch base := filepath.Base(up.Command); {
-	case base == "npx" || base == "bunx" || base == "pnpx":
-		return npx(base, up.Args)
-	case base == "uvx":
-		return uvx(base, up.Args)
-	case base == "uv" && len(up.Args) > 2 && up.Args[0] == "tool" && up.Args[1] == "run":
-		return uvx("uv tool run", up.Args[2:])
 	case base == "docker" || base == "podman":
 		return command{}, invalid("isolate cannot run "+base, "it is a client of a daemon outside of the sandbox; name the image by isolate: {image: NAME}, in place of the command, or leave isolate out")
 	case up.Command == "node":
@@ -111,83 +110,4 @@ func checkScript(up config.Upstream) error {
 		return nil
 	}
 	return hidden("the script "+path, dir)
-}
-
-// packageOptions are the options of a program that fetches packages and runs them.
-type packageOptions struct {
-	name string
-	// flags are ignored. An option of from names the package of the program, one of with a further package.
-	flags, from, with []string
-	// requirement translates the positional argument to a requirement.
-	requirement func(string) string
-}
-
-// npx reads the arguments of npx.
-func npx(name string, args []string) (command, error) {
-	o := packageOptions{name, []string{"-y", "--yes", "-q", "--quiet", "--bun", "--prefer-offline"}, []string{"-p", "--package"}, nil, func(text string) string { return text }}
-	return o.command(command{interpreter: sandbox.Node}, args)
-}
-
-// uvx reads the arguments of uvx.
-func uvx(name string, args []string) (command, error) {
-	o := packageOptions{name, []string{"-q", "--quiet", "--no-progress"}, []string{"--from"}, []string{"-w", "--with"}, pythonRequirement}
-	return o.command(command{interpreter: sandbox.Python}, args)
-}
-
-// pythonRequirement returns the requirement that uvx makes of NAME@VERSION.
-func pythonRequirement(text string) string {
-	name, version, ok := strings.Cut(text, "@")
-	if !ok || version == "latest" {
-		return name
-	}
-	return name + "==" + version
-}
-
-// command reads options and the first positional argument, which is the program if an option names its package, and a package else.
-func (o packageOptions) command(c command, args []string) (command, error) {
-	var further []string
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		if args[0] == "--" {
-			args = args[1:]
-			break
-		}
-		value, rest, err := o.option(args)
-		if err != nil {
-			return c, err
-		}
-		switch name, _, _ := strings.Cut(args[0], "="); {
-		case slices.Contains(o.from, name):
-			c.packages = append(c.packages, value)
-		case slices.Contains(o.with, name):
-			further = append(further, value)
-		}
-		args = rest
-	}
-	return o.positional(c, args, further)
-}
-
-// option reads one option, and its value if it has one.
-func (o packageOptions) option(args []string) (value string, rest []string, err error) {
-	name, value, inline := strings.Cut(args[0], "=")
-	takes := slices.Contains(slices.Concat(o.from, o.with), name)
-	switch rest = args[1:]; {
-	case takes && inline && value != "", !takes && slices.Contains(o.flags, args[0]):
-		return value, rest, nil
-	case takes && !inline && len(rest) > 0:
-		return rest[0], rest[1:], nil
-	}
-	return "", nil, invalid(fmt.Sprintf("isolate does not know the option %.40q of %s", args[0], o.name), "before the package it knows "+strings.Join(slices.Concat(o.flags, o.from, o.with), ", "))
-}
-
-func (o packageOptions) positional(c command, args, further []string) (command, error) {
-	if len(args) == 0 {
-		return c, invalid(o.name+" has no package in its arguments", "write "+o.name+" PACKAGE")
-	}
-	if len(c.packages) > 0 {
-		c.bin = args[0]
-	} else {
-		c.packages = []string{o.requirement(args[0])}
-	}
-	c.packages, c.args = append(c.packages, further...), args[1:]
-	return c, nil
 }

@@ -107,15 +107,15 @@ func (c Candidate) Entry(opts EntryOptions) (Made, error) {
 	}
 	m := maker{Candidate: c, EntryOptions: opts, made: Made{Secrets: config.Secrets{}}}
 	e := &m.made.Entry
-	e.Name, e.Description = opts.Name, escapeReferences(opts.Description)
+	e.Name, e.Description = opts.Name, settingsfile.Escape(opts.Description)
 	if e.Description == "" && c.preset {
-		e.Description = escapeReferences(c.Description)
+		e.Description = settingsfile.Escape(c.Description)
 	}
 	switch {
 	case c.openAPI != "":
-		e.OpenAPI = escapeReferences(c.openAPI)
+		e.OpenAPI = settingsfile.Escape(c.openAPI)
 	case c.graphQL != "":
-		e.GraphQL = escapeReferences(c.graphQL)
+		e.GraphQL = settingsfile.Escape(c.graphQL)
 	case c.Remote():
 		if err := m.remote(); err != nil {
 			return Made{}, err
@@ -140,9 +140,6 @@ type maker struct {
 	made   Made
 	mounts []settingsfile.EntryMount
 }
-
-// escapeReferences returns a text as it is written in settings where $ begins a reference.
-func escapeReferences(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 func (m *maker) remote() error {
 	text, _ := m.join(m.url)
@@ -237,7 +234,7 @@ func (c Candidate) isolation(mounts []settingsfile.EntryMount, hosts []string, i
 func (m *maker) argument(a argument) (words []string) {
 	if a.bare {
 		if slices.Equal(m.given(m.input(a.parts[0].input)), []string{"true"}) {
-			words = []string{escapeReferences(a.flag)}
+			words = []string{settingsfile.Escape(a.flag)}
 		}
 		return words
 	}
@@ -247,9 +244,9 @@ func (m *maker) argument(a argument) (words []string) {
 		case a.flag == "":
 			words = append(words, text)
 		case strings.HasPrefix(a.flag, "--"):
-			words = append(words, escapeReferences(a.flag)+"="+text)
+			words = append(words, settingsfile.Escape(a.flag)+"="+text)
 		default:
-			words = append(words, escapeReferences(a.flag), text)
+			words = append(words, settingsfile.Escape(a.flag), text)
 		}
 	}
 	return words
@@ -291,7 +288,7 @@ func (m *maker) join(parts []part) (string, bool) {
 	var b strings.Builder
 	for _, p := range parts {
 		if p.input == "" {
-			b.WriteString(escapeReferences(p.text))
+			b.WriteString(settingsfile.Escape(p.text))
 			continue
 		}
 		in := m.input(p.input)
@@ -336,7 +333,7 @@ func (m *maker) value(in Input, value string) string {
 	case in.Path || m.Needs.Mounts[in.Name] != "":
 		return m.path(in, value)
 	}
-	return escapeReferences(value)
+	return settingsfile.Escape(value)
 }
 
 var notVariable = regexp.MustCompile(`[^A-Z0-9]+`)
@@ -371,14 +368,14 @@ func (m *maker) path(in Input, value string) string {
 	if err != nil {
 		path = value
 	}
-	mount := settingsfile.EntryMount{Path: escapeReferences(path)}
+	mount := settingsfile.EntryMount{Path: settingsfile.Escape(path)}
 	if m.Needs.Mounts[in.Name] == config.MountWritable {
 		mount.Mode = config.MountWritable
 	}
 	if !slices.Contains(m.mounts, mount) {
 		m.mounts = append(m.mounts, mount)
 	}
-	return escapeReferences(path)
+	return settingsfile.Escape(path)
 }
 
 // Command returns the command line of an entry for people, quoted as a shell would need it.

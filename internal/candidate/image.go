@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
-	"sallyport/internal/config"
+	"sallyport/internal/containerrun"
 	"sallyport/internal/imageref"
 	"sallyport/internal/registry"
-	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
@@ -73,22 +70,6 @@ func imageOf(p registry.Package) (string, error) {
 	return image, nil
 }
 
-// idleOptions are options of docker run that the sandbox has anyway, or that mean nothing for it; the value of the map says whether they
-// take a value.
-var idleOptions = map[string]bool{
-	"-i": false, "--interactive": false, "--rm": false, "--init": false, "-t": false, "--tty": false, "-it": false, "--read-only": false, "--cap-drop": true, "--pull": true,
-	"--name": true, "--tmpfs": true, "--platform": true,
-}
-
-// refusedOptions are options of docker run that would take a server out of its sandbox, and why.
-var refusedOptions = map[string]string{
-	"--network": "a server has the network of isolate.hosts only", "--net": "a server has the network of isolate.hosts only", "--privileged": "a server has no privileges of this machine",
-	"--cap-add": "a server has no capabilities", "--device": "a server has no devices of this machine", "-p": "a server over stdio has no ports", "--publish": "a server over stdio has no ports",
-	"--pid": "a server sees its own processes only", "--ipc": "a server sees its own processes only", "--security-opt": "a server is in a sandbox",
-}
-
-var programName = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9/._-]{0,200}$`)
-
 // addRuntimeArgument adds an argument of docker run.
 func (c *Candidate) addRuntimeArgument(a registry.Argument) error {
 	name, inline, _ := strings.Cut(a.Name, "=")
@@ -100,17 +81,17 @@ func (c *Candidate) addRuntimeArgument(a registry.Argument) error {
 			return nil
 		}
 	}
-	takes, idle := idleOptions[name]
+	takes, idle := containerrun.Idle(name)
 	switch {
 	case idle && (takes || a.Value == ""):
 		return nil
-	case refusedOptions[name] != "":
-		return fmt.Errorf("it wants the option %.40q of docker run: %s", name, refusedOptions[name])
+	case containerrun.Refused(name) != "":
+		return fmt.Errorf("it wants the option %.40q of docker run: %s", name, containerrun.Refused(name))
 	case name == "-e" || name == "--env":
 		return c.addEnvOption(a)
 	case name == "-v" || name == "--volume" || name == "--mount":
 		return c.addMountOption(name, a)
-	case name == "--entrypoint" && programName.MatchString(a.Value):
+	case name == "--entrypoint" && containerrun.Program.MatchString(a.Value):
 		c.command = a.Value
 		return nil
 	}
@@ -138,7 +119,7 @@ func (c *Candidate) addMountOption(option string, a registry.Argument) error {
 	}
 	m := mountOption{long: option == "--mount", parts: parts}
 	if len(parts) == 1 && parts[0].input == "" {
-		if _, err := m.mount(parts[0].text); err != nil {
+		if _, err := containerrun.Mount(parts[0].text, m.long); err != nil {
 			return err
 		}
 	}
@@ -152,62 +133,13 @@ type mountOption struct {
 	parts []part
 }
 
-// mount reads the text of an option.
-func (m mountOption) mount(text string) (mount settingsfile.EntryMount, err error) {
-	source, target, mode := "", "", config.MountWritable
-	if m.long {
-		source, target, mode, err = longMount(text)
-	} else {
-		fields := strings.Split(text, ":")
-		if len(fields) < 2 || len(fields) > 3 {
-			return mount, fmt.Errorf("%.100q is not a mount", text)
-		}
-		if source, target = fields[0], fields[1]; len(fields) == 3 && slices.Contains(strings.Split(fields[2], ","), "ro") {
-			mode = config.MountReadOnly
-		}
-	}
-	switch {
-	case err != nil:
-		return mount, err
-	case strings.HasSuffix(source, ".sock"):
-		return mount, errors.New("it wants a socket of this machine, which a sandbox does not have")
-	case !filepath.IsAbs(source):
-		return mount, fmt.Errorf("it wants %.100q to be mounted, which is no folder of this machine", source)
-	case filepath.Clean(source) != filepath.Clean(target):
-		return mount, fmt.Errorf("it wants %.100q to be at %.100q; in a sandbox a folder is at the same path as on this machine", source, target)
-	}
-	return settingsfile.EntryMount{Path: escapeReferences(filepath.Clean(source)), Mode: strings.TrimPrefix(mode, config.MountReadOnly)}, nil
-}
-
-// longMount reads the text of --mount.
-func longMount(text string) (source, target, mode string, err error) {
-	mode = config.MountWritable
-	for field := range strings.SplitSeq(text, ",") {
-		switch key, value, _ := strings.Cut(field, "="); key {
-		case "type":
-			if value != "bind" {
-				return "", "", "", fmt.Errorf("it wants a mount of the type %.20q; only folders of this machine can be mounted", value)
-			}
-		case "src", "source":
-			source = value
-		case "dst", "destination", "target":
-			target = value
-		case "ro", "readonly":
-			mode = config.MountReadOnly
-		default:
-			return "", "", "", fmt.Errorf("it wants a mount with %.40q, which is not supported", key)
-		}
-	}
-	return source, target, mode, nil
-}
-
 // mountAll adds the folders that the options of an image name.
 func (m *maker) mountAll() error {
 	for _, option := range m.Candidate.mounts {
 		if _, ok := m.join(option.parts); !ok {
 			continue
 		}
-		mount, err := option.mount(m.plain(option.parts))
+		mount, err := containerrun.Mount(m.plain(option.parts), option.long)
 		if err != nil {
 			return &tool.Error{Kind: tool.Invalid, Message: "with these values, " + err.Error(), Hint: "give the same absolute path of a folder for both"}
 		}

@@ -31,6 +31,8 @@ type Row struct {
 	Outcome Outcome
 	// Notes are those of the server, and one about the outcome.
 	Notes []string
+	// Open means that an isolated upstream may need more than its sandbox allows.
+	Open bool
 }
 
 // Outcome is the result of an import in a word.
@@ -52,9 +54,9 @@ type MergeOptions struct {
 	// Others are servers that are not added. They show which variables clients read, and
 	// which upstreams use the same secret.
 	Others []Found
-	// Isolate returns the isolation of an upstream that is added; nil if it stays without one, then with the reason if that
-	// is worth a note. The nil function isolates none.
-	Isolate func(settingsfile.Entry) (isolation *settingsfile.EntryIsolation, reason string)
+	// Isolate returns an upstream that is added as it runs in a sandbox, or as it is, and a note about that, "" for none. open
+	// means that it may need more than its sandbox allows. The nil function isolates none.
+	Isolate func(settingsfile.Entry) (isolated settingsfile.Entry, note string, open bool)
 }
 
 // Merge is [MergeWith] without options.
@@ -101,7 +103,7 @@ type merger struct {
 	known   upstreams
 	// claims are the values of variables without a value that servers have, by variable and upstream.
 	claims  map[string]map[string]string
-	isolate func(settingsfile.Entry) (*settingsfile.EntryIsolation, string)
+	isolate func(settingsfile.Entry) (settingsfile.Entry, string, bool)
 }
 
 func newMerger(f *settingsfile.File, envFile string) (*merger, error) {
@@ -186,31 +188,15 @@ func (m *merger) row(client Client, s Server, there *upstream) Row {
 	return row
 }
 
-// setIsolation isolates an upstream whose needs are known.
+// setIsolation isolates an upstream that can be.
 func (m *merger) setIsolation(row *Row) {
 	if m.isolate == nil || row.Entry.Command == "" {
 		return
 	}
-	isolation, reason := m.isolate(row.Entry)
-	switch {
-	case isolation != nil:
-		row.Entry.Isolate = isolation
-		row.Notes = append(slices.Clip(row.Notes), "isolated: reaches "+reachText(isolation))
-	case reason != "":
-		row.Notes = append(slices.Clip(row.Notes), "not isolated: "+reason)
+	var note string
+	if row.Entry, note, row.Open = m.isolate(row.Entry); note != "" {
+		row.Notes = append(slices.Clip(row.Notes), note)
 	}
-}
-
-// reachText says what an isolated process reaches.
-func reachText(isolation *settingsfile.EntryIsolation) string {
-	reached := isolation.HostNames()
-	for _, m := range isolation.Mounts {
-		reached = append(reached, m.Path)
-	}
-	if len(reached) == 0 {
-		return "no hosts and no files"
-	}
-	return strings.Join(reached, ", ")
 }
 
 // withhold removes the secrets whose variables have no value yet, and which upstreams

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sallyport/internal/config"
+	"sallyport/internal/containerrun"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/settingsfile"
 )
@@ -138,8 +139,12 @@ func mapTexts(e settingsfile.Entry, f func(string) string) settingsfile.Entry {
 }
 
 // shape returns an entry without the names of its variables, and the names in their
-// order. Entries for which [settingsfile.Entry.Same] holds have the same shape.
+// order. Entries for which [settingsfile.Entry.Same] holds have the same shape. So have a
+// command line docker run and the image in a sandbox that it becomes.
 func shape(e settingsfile.Entry) (shape string, names []string) {
+	if image, ok, err := containerrun.Convert(e); ok && err == nil {
+		e = image
+	}
 	e.Description, e.Auth = "", nil
 	if e.Transport == "auto" {
 		e.Transport = ""
@@ -157,6 +162,9 @@ func shape(e settingsfile.Entry) (shape string, names []string) {
 		fmt.Fprintf(&b, "%q ", hidden)
 	}
 	fmt.Fprintf(&b, "%q %q %d %s", slices.Sorted(maps.Keys(e.Env)), slices.Sorted(maps.Keys(e.Headers)), len(e.Args), e.Transport)
+	if e.Image() != "" {
+		fmt.Fprintf(&b, " %q %q", e.Image(), e.Isolate.Mounts)
+	}
 	return b.String(), names
 }
 

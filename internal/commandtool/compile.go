@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/argcheck"
 	"sallyport/internal/jsonobject"
+	"sallyport/internal/packagerun"
 )
 
 // Command is a checked declaration. It is safe for concurrent use.
@@ -256,31 +257,19 @@ func (c *Command) checkParts(at []string, e element) error {
 	return nil
 }
 
-// fetchers are programs that fetch the package that an argument names.
-var fetchers = []string{"npx", "bunx", "pnpx", "uvx"}
-
-// takesValue are options of fetchers with a value.
-var takesValue = []string{"-p", "--package", "--from", "-w", "--with"}
-
 // checkPackage refuses a placeholder before or in the package that is to be fetched and run.
 func (c *Command) checkPackage() error {
-	name := path.Base(c.Run[0])
-	if !slices.Contains(fetchers, name) && name != "uv" {
-		return nil
+	run, fetches, err := packagerun.Read(c.Run[0], c.Run[1:])
+	ahead := packagerun.Words(c.Run[0])
+	switch {
+	case err != nil:
+		ahead = len(c.Run)
+	case fetches:
+		ahead = len(c.Run) - len(run.Args)
 	}
-	ahead := 1 // what is still to come is the package
-	if name == "uv" {
-		ahead = 3 // after "tool run"
-	}
-	for i := 1; i < len(c.Run) && ahead > 0; i++ {
+	for i := 1; i < min(ahead, len(c.Run)); i++ {
 		if !c.run[i].literal() {
 			return fault([]string{"run", "[" + strconv.Itoa(i) + "]"}, "a placeholder would choose the package that is installed; write the package")
-		}
-		if slices.Contains(takesValue, c.Run[i]) {
-			ahead++
-		}
-		if !strings.HasPrefix(c.Run[i], "-") {
-			ahead--
 		}
 	}
 	return nil

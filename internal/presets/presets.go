@@ -42,6 +42,8 @@ type Needs struct {
 	Memory string `json:"memory"`
 	// Open means that it also needs hosts or files that depend on its user.
 	Open bool `json:"open"`
+	// Outside is the reason why it does not work in a sandbox as clients start it, "" for most servers.
+	Outside string `json:"outside"`
 	// Note is one more sentence for users.
 	Note string `json:"note"`
 }

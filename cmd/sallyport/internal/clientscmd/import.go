@@ -15,14 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/candidate"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
-	"sallyport/internal/registry"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
-	"sallyport/sandbox/egress"
 )
 
 // importFlags are the flags of import.
@@ -49,8 +46,10 @@ Values that look like secrets are replaced with variables in upstreams.yaml;
 stores them in the keyring of the system, as ${keyring:NAME}. Settings that cannot be
 imported are listed as notes.
 
-A server whose hosts and folders are known (see sallyport add --list) is isolated: it
-reaches only these. The others run with your rights.
+A server that runs a package of npm or PyPI, or an image by docker run, is isolated: it
+reaches the hosts and folders that are known of it (see sallyport add --list) or that
+its arguments and variables name, and no others. Folders are read-only, unless it is
+known to write to them. Notes say what each server got. The others run with your rights.
 
 A server that already exists is not added again. If its name is used by another
 definition, the name of its client is appended.`,
@@ -137,7 +136,7 @@ func (a *app) importServers(args []string, flags importFlags) error {
 
 // merge adds servers to the settings in memory. bare isolates none.
 func (a *app) merge(f *settingsfile.File, found []clients.Found, opts *clients.MergeOptions, bare bool) ([]clients.Row, error) {
-	if !bare && runtime.GOOS == "linux" {
+	if !bare && isolates(f) {
 		opts.Isolate = a.isolate
 	}
 	rows, err := clients.MergeWith(f, found, opts)
@@ -145,17 +144,6 @@ func (a *app) merge(f *settingsfile.File, found []clients.Found, opts *clients.M
 		return nil, &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
 	}
 	return rows, nil
-}
-
-// isolate is [candidate.Isolation]. It isolates no server that needs hosts, if this machine cannot give it a network.
-func (a *app) isolate(e settingsfile.Entry) (*settingsfile.EntryIsolation, string) {
-	isolation, reason := candidate.Isolation(e, func(kind string) string { return registry.Index(a.Env, kind) })
-	if isolation != nil && len(isolation.Hosts) > 0 {
-		if err := egress.Available(); err != nil {
-			return nil, err.Error()
-		}
-	}
-	return isolation, reason
 }
 
 // writeImport writes the files and prints what was done; with --dry-run it prints what would be done.
@@ -315,6 +303,9 @@ func (a *app) finishImport(f *settingsfile.File, rows []clients.Row, store cli.S
 	if made {
 		text += " in " + f.Path
 	}
+	if slices.ContainsFunc(rows, func(r clients.Row) bool { return r.Open && r.Outcome == clients.Added }) {
+		text += "\n" + whatItNeeds
+	}
 	if err := a.Print(text); err != nil {
 		return err
 	}
@@ -413,7 +404,10 @@ func trimLines(text string) string {
 }
 
 func entryTransport(e settingsfile.Entry) string {
-	if e.Command == "" && e.URL == "" {
+	switch {
+	case e.Image() != "":
+		return "stdio"
+	case e.Command == "" && e.URL == "":
 		return "-"
 	}
 	return cli.Transport(config.Upstream{Command: e.Command, URL: e.URL, Socket: e.Socket, Transport: e.Transport})

@@ -1,0 +1,78 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/registry/registrytest"
+	"sallyport/internal/testutil"
+	"sallyport/sandbox/egress"
+)
+
+// TestImportIsolated imports a real server of a client, of which nothing is known, and calls it. It is installed from the registry and runs
+// in a sandbox, where it can read the folder that its settings name; it can write there when upstreams.yaml says so.
+func TestImportIsolated(t *testing.T) {
+	t.Parallel()
+	runsc, packages, dir := testutil.Runsc(t), registrytest.Modules(t, testutil.Upstreams(t)), testutil.ShortDir(t)
+	if err := egress.Available(); err != nil {
+		t.Skip(err)
+	}
+	repository, settings := filepath.Join(dir, "repository"), filepath.Join(dir, "upstreams.yaml")
+	writeText(t, settings, "upstreams: {}\nsandbox: {runsc: "+runsc+", pool: {max: 0}, typecheck: false}\n")
+	client, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"git": map[string]any{
+		"command": "npm", "args": []string{"exec", "-y", "--", "@cyanheads/git-mcp-server"}, "env": map[string]string{"GIT_BASE_DIR": repository},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_RUNTIME_DIR="+dir, "npm_config_registry="+packages.URL, "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere/bus")
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir, cmd.Env = dir, env
+		return cmd
+	}
+	run := func(want string, args ...string) {
+		t.Helper()
+		if out, err := command(args...).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+			t.Fatalf("%v: %v, want %s in\n%s", args, err, want, out)
+		}
+	}
+	run("", "git", "init", "-q", repository)
+	writeText(t, filepath.Join(repository, "new.txt"), "new")
+	if err := os.Mkdir(filepath.Join(dir, ".cursor"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeText(t, filepath.Join(dir, ".cursor", "mcp.json"), string(client))
+	run("isolated: reaches "+repository+" (read-only); may need more", "sallyport", "import", "cursor")
+	serve := command("sallyport", "serve", "--http", "127.0.0.1:0")
+	const readOnly = "ead-only file system"
+	address, rest := startListening(t, serve)
+	session := dial(t, address)
+	ask := func(want, program string) {
+		t.Helper()
+		answer := ""
+		testutil.Eventually(t, "it is installed, and its settings are read", 5*time.Minute, func() bool {
+			answer = runPython(t, session, "from servers.git import git_status, git_add\n"+program)
+			return strings.Contains(answer, want) || !strings.Contains(answer, "not available") && !strings.Contains(answer, readOnly)
+		})
+		if !strings.Contains(answer, want) {
+			t.Fatalf("%s, want %s", answer, want)
+		}
+	}
+	ask("new.txt", "git_status(path='"+repository+"')")
+	add := "git_add(path='" + repository + "', paths=['new.txt'])\n'it ' + 'works'"
+	ask(readOnly, add)
+	run("changed git", "sallyport", "upstreams", "edit", "git", "isolate.mounts=[{path: "+repository+", mode: rw}]")
+	ask("it works", add)
+	run("A  new.txt", "git", "-C", repository, "status", "--short")
+	_ = session.Close()
+	if err := stop(serve); err != nil {
+		t.Error(err)
+	}
+	<-rest
+}
