@@ -2,6 +2,7 @@ package candidate
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -21,8 +22,8 @@ type Machine struct {
 	Index func(kind string) string
 	// Getenv returns variables, to which paths may refer.
 	Getenv func(name string) (string, bool)
-	// Stat reports whether there is a file at a path, and whether it is a folder.
-	Stat func(path string) (folder, ok bool)
+	// Stat returns the mode of the file at a path; ok is false if there is none.
+	Stat func(path string) (mode fs.FileMode, ok bool)
 }
 
 // Isolated is an entry with or without isolation.

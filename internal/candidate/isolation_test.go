@@ -1,6 +1,7 @@
 package candidate_test
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -55,6 +56,7 @@ func TestIsolation(t *testing.T) {
 		"its folders":             {npx("@acme/server", "/srv/a", "--db=/home/a/f", "/missing", "/srv/a/../a"), "isolated, open, /srv/a , /home/a/f "},
 		"its reserved paths":      {npx("@acme/server", "/etc"), "it uses the path /etc"},
 		"paths of each sandbox":   {npx("@acme/server", "/usr/bin/git", "/dev/null"), "isolated, open"},
+		"a socket":                {npx("@acme/server", "/srv/s"), "it uses the path /srv/s"},
 		"a file in /tmp":          {npx("@acme/server", "/tmp/f"), "it uses the path /tmp/f"},
 		"its variables":           {with(npx("@acme/server"), settingsfile.Values{"KEY_FILE": "${HOME}/docs", "API": "https://u:p@API.example.com/v1?x", "DB": "postgres://u:${PW}@db.internal/x", "PATH": "/srv/a"}), "isolated, open, api.example.com, db.internal:5432, ${HOME}/docs "},
 		"this machine":            {with(npx("@acme/server"), settingsfile.Values{"API": "http://localhost:1234"}), "it reaches localhost:1234 (API)"},
@@ -102,9 +104,9 @@ func TestIsolation(t *testing.T) {
 var machine = candidate.Machine{
 	Index:  func(string) string { return "" },
 	Getenv: func(name string) (string, bool) { return "/home/a", name == "HOME" },
-	Stat: func(path string) (folder, ok bool) {
-		folder, ok = map[string]bool{"/srv/a": true, "/home/a/docs": true, "/home/a/f": false, "/etc": true, "/tmp/f": false}[path]
-		return folder, ok
+	Stat: func(path string) (mode fs.FileMode, ok bool) {
+		mode, ok = map[string]fs.FileMode{"/srv/a": fs.ModeDir, "/home/a/docs": fs.ModeDir, "/home/a/f": 0, "/etc": fs.ModeDir, "/tmp/f": 0, "/srv/s": fs.ModeSocket}[path]
+		return mode, ok
 	},
 }
 

@@ -75,12 +75,12 @@ func (n *isolator) path(value string) (reason string) {
 	case !ok || !path.IsAbs(plain) || shown.MatchString(at):
 		return ""
 	default:
-		folder, exists := n.Stat(at)
+		mode, exists := n.Stat(at)
 		switch {
 		case !exists:
 			n.open = true
 			return ""
-		case mountrule.Problem(at) != "" || !folder && strings.HasPrefix(at, "/tmp/"):
+		case mountrule.Problem(at) != "" || !mode.IsDir() && (!mode.IsRegular() || strings.HasPrefix(at, "/tmp/")): // a socket leads out of the sandbox
 			return "it uses the path " + sanitize.Line(value, 80)
 		}
 	}

@@ -1,6 +1,7 @@
 package clientscmd
 
 import (
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -48,9 +49,12 @@ func notIsolated(reason string) string {
 	return "not isolated: " + reason
 }
 
-func stat(path string) (folder, ok bool) {
+func stat(path string) (mode fs.FileMode, ok bool) {
 	info, err := os.Stat(path)
-	return err == nil && info.IsDir(), err == nil
+	if err != nil {
+		return 0, false
+	}
+	return info.Mode(), true
 }
 
 // reachText says what an isolated process reaches.
