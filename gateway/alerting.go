@@ -45,8 +45,10 @@ func (g *Gateway) upstreamStates() (all []alerts.Upstream) {
 }
 
 func (g *Gateway) heldTools() (all []alerts.Held) {
-	for id, reason := range g.Catalog.QuarantinedTools() {
-		all = append(all, alerts.Held{Upstream: id.Upstream, Tool: id.String(), Reason: reason})
+	for id, hold := range g.Catalog.QuarantinedTools() {
+		if hold.Rejected == "" {
+			all = append(all, alerts.Held{Upstream: id.Upstream, Tool: id.String(), Reason: hold.Reason})
+		}
 	}
 	return all
 }

@@ -65,10 +65,10 @@ func (g *Gateway) upstreamsIn(ctx context.Context, denied func(tool.ID) bool) []
 	return seen
 }
 
-// heldIn returns how many tools of an upstream are quarantined that an endpoint has.
+// heldIn returns how many tools of an upstream wait for a review that an endpoint has.
 func (g *Gateway) heldIn(only *confine.Subset, upstream string) (n int) {
-	for id := range g.Catalog.QuarantinedTools() {
-		if id.Upstream == upstream && only.Has(id) {
+	for id, hold := range g.Catalog.QuarantinedTools() {
+		if id.Upstream == upstream && hold.Rejected == "" && only.Has(id) {
 			n++
 		}
 	}

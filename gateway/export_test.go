@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/alerts"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/executor"
 	"sallyport/gateway/upstream/budget"
@@ -113,3 +114,6 @@ func (c *SlowCatalog) Upstreams() []catalog.Upstream { return c.catalog.Upstream
 
 // Close ends it.
 func (c *SlowCatalog) Close() error { return c.catalog.Close() }
+
+// HeldForAlerts returns the tools that alerts are sent of.
+func (g *Gateway) HeldForAlerts() []alerts.Held { return g.heldTools() }

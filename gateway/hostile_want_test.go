@@ -113,12 +113,12 @@ func wantHeld(name, why string) func(*testing.T, *hostile, tool.Result, error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting, err := book.Pending()
+		waiting, err := book.Held()
 		if err != nil || len(waiting) != 1 || waiting[0].Name != name {
 			t.Fatalf("%v, %+v", err, waiting)
 		}
 		testutil.Eventually(t, "an approved tool is let through", 20*time.Second, func() bool {
-			if waiting, err := book.Pending(); err == nil { // one that changed meanwhile waits again
+			if waiting, err := book.Held(); err == nil { // one that changed meanwhile waits again
 				_ = book.Approve(waiting...)
 			}
 			return try(name) == nil

@@ -58,7 +58,7 @@ func TestChangedDefinitionIsQuarantined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := book.Pending()
+	held, err := book.Held()
 	if err != nil || len(held) != 1 {
 		t.Fatalf("held %v, %v", held, err)
 	}

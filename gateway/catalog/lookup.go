@@ -208,23 +208,23 @@ func (c *Catalog) RankOffers(ctx context.Context, q index.Query) (index.Results,
 	return c.offerIndex.Search(ctx, q)
 }
 
-// HeldReason returns why a tool is quarantined, and whether it is.
-func (c *Catalog) HeldReason(id tool.ID) (reason string, ok bool) {
+// Hold returns why a tool is quarantined, and whether it is.
+func (c *Catalog) Hold(id tool.ID) (why Hold, ok bool) {
 	m, err := c.Member(id.Upstream)
 	if err != nil {
-		return "", false
+		return Hold{}, false
 	}
 	h, ok := m.view.Load().held[id.Name]
-	return h.Reason, ok
+	return newHold(h), ok
 }
 
 // QuarantinedTools returns all tools that are quarantined, with the reason.
-func (c *Catalog) QuarantinedTools() iter.Seq2[tool.ID, string] {
-	return func(yield func(tool.ID, string) bool) {
+func (c *Catalog) QuarantinedTools() iter.Seq2[tool.ID, Hold] {
+	return func(yield func(tool.ID, Hold) bool) {
 		for _, m := range c.roster.Load().members {
 			held := m.view.Load().held
 			for _, name := range slices.Sorted(maps.Keys(held)) {
-				if !yield(tool.ID{Upstream: m.id, Name: name}, held[name].Reason) {
+				if !yield(tool.ID{Upstream: m.id, Name: name}, newHold(held[name])) {
 					return
 				}
 			}

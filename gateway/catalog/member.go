@@ -239,7 +239,7 @@ func (m *member) status() Upstream {
 		Known: v.known, Cached: v.known && !m.fresh.Load(),
 	}
 	status.Arriving = !status.Cached && !m.isSearched()
-	status.State.Tools, status.Held = len(v.entries), len(v.held)
+	status.State.Tools, status.Held = len(v.entries), v.pending()
 	return status
 }
 
@@ -344,8 +344,18 @@ func siblings(tools []tool.Tool) map[string]string {
 
 // equal reports whether two consecutive views have the same content.
 func (v *view) equal(old *view) bool {
-	digests := func(a, b trust.Held) bool { return a.Digest == b.Digest }
-	return v.known == old.known && v.restDigest == old.restDigest && maps.Equal(v.entries, old.entries) && maps.EqualFunc(v.held, old.held, digests)
+	same := func(a, b trust.Held) bool { return a.Digest == b.Digest && a.Rejection == b.Rejection }
+	return v.known == old.known && v.restDigest == old.restDigest && maps.Equal(v.entries, old.entries) && maps.EqualFunc(v.held, old.held, same)
+}
+
+// pending returns how many tools wait for a review.
+func (v *view) pending() (n int) {
+	for _, h := range v.held {
+		if !h.IsRejected() {
+			n++
+		}
+	}
+	return n
 }
 
 func (v *view) names() []string { return slices.Sorted(maps.Keys(v.entries)) }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/trust"
@@ -11,8 +12,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// HeldTool is a definition that is pending approval by a person; until then the tool cannot be called. All its text is
-// untrusted text of the upstream; invisible characters are written as <U+200B>.
+// HeldTool is a definition that is pending approval by a person, or that a person rejected; until it is approved the tool cannot
+// be called. All its text is untrusted text of the upstream; invisible characters are written as <U+200B>.
 type HeldTool struct {
 	ID tool.ID `json:"id"`
 	// Upstream is its name in the settings, Name what the upstream calls the tool.
@@ -28,6 +29,8 @@ type HeldTool struct {
 	// Diff is a unified diff of the readable definitions; the whole new definition where Whole.
 	Diff  string `json:"diff"`
 	Whole bool   `json:"whole,omitempty"`
+	// Rejected says who rejected it, when and why; omitted while it waits.
+	Rejected *trust.Rejection `json:"rejected,omitempty"`
 }
 
 // HeldFinding is one thing that looks wrong with a definition.
@@ -38,9 +41,18 @@ type HeldFinding struct {
 	Text  string `json:"text"`
 }
 
-// HeldTools returns the pending definitions, by upstream and name. Errors are *tool.Error.
+// HeldReview is what an operator decides about a held definition.
+type HeldReview struct {
+	// Digest is that of the definition that the operator has seen.
+	Digest string
+	// Reject says that it must not be used, for the Reason or "". Otherwise it is approved, also if it was rejected before.
+	Reject bool
+	Reason string
+}
+
+// HeldTools returns the pending and the rejected definitions, by upstream and name. Errors are *tool.Error.
 func (c *Catalog) HeldTools(ctx context.Context) ([]HeldTool, error) {
-	held, err := reviews{c}.pending(ctx)
+	held, err := reviews{c}.held(ctx)
 	list := make([]HeldTool, len(held))
 	for i, h := range held {
 		list[i] = HeldTool{
@@ -50,49 +62,68 @@ func (c *Catalog) HeldTools(ctx context.Context) ([]HeldTool, error) {
 		for j, f := range h.Findings {
 			list[i].Findings[j] = HeldFinding{f.Rule, trust.Visible(f.Where), f.Text}
 		}
+		if h.IsRejected() {
+			list[i].Rejected = &h.Rejection
+		}
 	}
 	return list, err
 }
 
-// ApproveHeld approves the definition of a tool that has a digest; only operators may. It fails if another definition has
-// arrived since. The approval is audited before it takes effect. Errors are *tool.Error.
-func (c *Catalog) ApproveHeld(ctx context.Context, id tool.ID, digest string) error {
-	if tool.Operator(ctx) == "" {
-		return &tool.Error{Kind: tool.Denied, Message: "only an operator approves definitions"}
+// ReviewHeld approves or rejects the definition of a tool that has a digest; only operators may. It fails if another definition
+// has arrived since. The decision is audited before it takes effect. Errors are *tool.Error.
+func (c *Catalog) ReviewHeld(ctx context.Context, id tool.ID, r HeldReview) error {
+	by := tool.Operator(ctx)
+	if by == "" {
+		return &tool.Error{Kind: tool.Denied, Message: "only an operator approves or rejects definitions"}
 	}
-	all, err := reviews{c}.pending(ctx)
+	all, err := reviews{c}.held(ctx)
 	if err != nil {
 		return err
 	}
-	h, err := reviews{c}.selectHeld(all, id, digest)
+	h, err := reviews{c}.selectHeld(all, id, r.Digest)
 	if err != nil {
 		return err
 	}
-	if err := c.opts.Audit(ctx, audit.Event{Kind: audit.DefinitionApproved, Tool: id.String(), Definition: h.Digest, Note: h.Reason}); err != nil {
+	event, decide := ApprovalEvent(id, h), c.trustStore.Approve
+	if r.Reject {
+		event, decide = RejectionEvent(id, h, r.Reason), func(h ...trust.Held) error { return c.trustStore.Reject(by, r.Reason, h...) }
+	}
+	if err := c.opts.Audit(ctx, event); err != nil {
 		return err
 	}
-	switch err := c.trustStore.Approve(h); {
+	switch err := decide(h); {
 	case errors.Is(err, trust.ErrNotHeld):
 		return definitionChangedError(id)
 	case err != nil:
-		c.log.ErrorContext(ctx, "definition is not approved", "tool", id.String(), "error", err)
-		return &tool.Error{Kind: tool.Internal, Message: "the approval cannot be kept", Hint: "the operator's log says why", Err: err}
+		c.log.ErrorContext(ctx, "the review of a definition is not kept", "tool", id.String(), "error", err)
+		return &tool.Error{Kind: tool.Internal, Message: "the decision cannot be kept", Hint: "the operator's log says why", Err: err}
 	}
 	return nil
+}
+
+// ApprovalEvent returns the audit event of the approval of a definition.
+func ApprovalEvent(id tool.ID, h trust.Held) audit.Event {
+	return audit.Event{Kind: audit.DefinitionApproved, Tool: id.String(), Definition: h.Digest, Note: h.Reason}
+}
+
+// RejectionEvent returns the audit event of the rejection of a definition.
+func RejectionEvent(id tool.ID, h trust.Held, reason string) audit.Event {
+	note := strings.TrimSuffix(h.Reason+": "+sanitize.Line(reason, trust.MaxReason), ": ")
+	return audit.Event{Kind: audit.DefinitionRejected, Tool: id.String(), Definition: h.Digest, Note: note}
 }
 
 // reviews compares definitions with those that were approved.
 type reviews struct{ *Catalog }
 
-// pending returns the definitions that are pending approval.
-func (c reviews) pending(ctx context.Context) ([]trust.Held, error) {
+// held returns the definitions that are pending approval or rejected.
+func (c reviews) held(ctx context.Context) ([]trust.Held, error) {
 	if c.trustStore == nil {
 		return nil, nil
 	}
-	held, err := c.trustStore.Pending()
+	held, err := c.trustStore.Held()
 	if err != nil {
-		c.log.ErrorContext(ctx, "cannot read pending definitions", "error", err)
-		return held, &tool.Error{Kind: tool.Internal, Message: "cannot read the pending definitions", Hint: "the operator's log says why", Err: err}
+		c.log.ErrorContext(ctx, "cannot read held definitions", "error", err)
+		return held, &tool.Error{Kind: tool.Internal, Message: "cannot read the held definitions", Hint: "the operator's log says why", Err: err}
 	}
 	return held, nil
 }
@@ -116,5 +147,5 @@ func (c reviews) selectHeld(all []trust.Held, id tool.ID, digest string) (trust.
 }
 
 func definitionChangedError(id tool.ID) *tool.Error {
-	return &tool.Error{Kind: tool.Failed, Message: "the pending definition of " + sanitize.Line(id.String(), 100) + " is not the one that you saw", Hint: "review it again, then approve it"}
+	return &tool.Error{Kind: tool.Failed, Message: "the pending definition of " + sanitize.Line(id.String(), 100) + " is not the one that you saw", Hint: "review it again, then decide"}
 }

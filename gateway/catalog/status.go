@@ -17,7 +17,7 @@ type Upstream struct {
 	Name        string
 	Description string
 	State       upstream.State
-	// Held is how many of its tools are quarantined; they do not count as tools.
+	// Held is how many of its tools are quarantined and wait for a review. They do not count as tools, and rejected ones nowhere.
 	Held int
 	// Known says that its offer is known, from this run or an earlier one.
 	Known bool

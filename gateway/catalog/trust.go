@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sallyport/gateway/trust"
@@ -35,7 +36,7 @@ func openTrustStore(opts Options) (*trust.Store, error) {
 	return trust.Open(opts.LockFile, &trust.Options{Logger: opts.Logger, Dir: dir})
 }
 
-// watchTrust polls for approvals and logins by other processes, until ctx ends.
+// watchTrust polls for reviews of definitions and logins by other processes, until ctx ends.
 func (c reviews) watchTrust(ctx context.Context) {
 	seen := watch.FileState(c.opts.LockFile)
 	for sleep.For(ctx, trustPollInterval) == nil {
@@ -101,10 +102,28 @@ func (c reviews) checkTools(m *member, tools []tool.Tool) map[string]trust.Held 
 
 // quarantinedError returns the error for a call of a held tool.
 func quarantinedError(id tool.ID, name string, held trust.Held) *tool.Error {
+	if rejected := newHold(held).Rejected; rejected != "" {
+		return &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("tool %s is not available: %s", id, rejected), Hint: "use another tool"}
+	}
 	return &tool.Error{
 		Kind: tool.Denied, Message: fmt.Sprintf("tool %s is quarantined: %s", id, WhyHeld(held.Reason)),
 		Hint: fmt.Sprintf("a person can look at it with `sallyport upstreams review %s`", name),
 	}
+}
+
+// Hold says why a tool is quarantined.
+type Hold struct {
+	// Reason is one of trust's, see [WhyHeld].
+	Reason string
+	// Rejected says in words that an operator rejected the definition, and why; "" if it waits for a review.
+	Rejected string
+}
+
+func newHold(h trust.Held) Hold {
+	if !h.IsRejected() {
+		return Hold{Reason: h.Reason}
+	}
+	return Hold{h.Reason, strings.TrimSuffix("rejected by an operator: "+h.Rejection.Reason, ": ")}
 }
 
 // WhyHeld returns why a definition is held, without text of the upstream.

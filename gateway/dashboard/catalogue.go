@@ -82,7 +82,7 @@ func (d *Dashboard) toolPage(r *request) (ToolPage, error) {
 	v, err := d.service.ToolView(r.Context(), id)
 	if err != nil {
 		if held, _ := d.service.HeldTools(r.Context()); isHeld(held, id) {
-			return ToolPage{}, &tool.Error{Kind: tool.Denied, Message: sanitize.Line(id.String(), 200) + " is quarantined: nothing is shown of it here", Hint: "its definition waits for approval under Quarantine"}
+			return ToolPage{}, &tool.Error{Kind: tool.Denied, Message: sanitize.Line(id.String(), 200) + " is quarantined: nothing is shown of it here", Hint: "its definition is under Quarantine"}
 		}
 		return ToolPage{}, err
 	}

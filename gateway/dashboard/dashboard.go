@@ -56,7 +56,7 @@ type Approvals interface {
 // Review has the quarantined tool definitions.
 type Review interface {
 	HeldTools(ctx context.Context) ([]catalog.HeldTool, error)
-	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
+	ReviewHeld(ctx context.Context, id tool.ID, r catalog.HeldReview) error
 }
 
 // Processes are the processes and connections of upstreams.

@@ -161,7 +161,7 @@ var tones = map[string]string{
 	"ready": "good", "ok": "good", "allowed": "good", "used": "good", "done": "good", "succeeded": "good", "completed": "good", "verified": "good", "pinned": "good",
 	"failed": "bad", "denied": "bad", "deny": "bad", "crashed": "bad", "error": "bad", "memory": "bad", "output": "bad", "cpu": "bad", "timeout": "bad", "suspicious": "bad", "destructive": "bad",
 	"waiting": "warn", "held": "warn", "parked": "warn", "changed": "warn", "new": "warn", "ask": "warn", "expired": "warn", "unfinished": "warn", "exited": "warn", "needs login": "warn",
-	"invalid": "bad", "not_found": "bad", "upstream": "bad", "internal": "bad", "limit": "bad", "refused": "bad", "asked": "warn", "planned": "calm", "gone": "bad", "interrupted": "bad",
+	"invalid": "bad", "not_found": "bad", "upstream": "bad", "internal": "bad", "limit": "bad", "refused": "bad", "rejected": "bad", "asked": "warn", "planned": "calm", "gone": "bad", "interrupted": "bad",
 	"connected": "good", "no login": "warn", "allow": "good", "ended": "good", "cached": "good", "shared": "good", "pending": "warn", "canceled": "warn",
 	"running": "busy", "connecting": "busy", "queued": "busy",
 }

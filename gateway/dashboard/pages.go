@@ -75,7 +75,7 @@ func (d *Dashboard) table() []page {
 		newPage(waitingPath, "Waiting", "waiting", d.waitingCount),
 		newAction(approvalsPath+"/{id}", "Approvals", tool.ScopeOperate, d.answer).forOperators(),
 		newPage("/ui/quarantine", "Quarantine", "quarantine", d.quarantine).in(groupDecisions, "Quarantine"),
-		newAction("/ui/quarantine", "Quarantine", tool.ScopeOperate, d.approveHeld).forOperators(),
+		newAction("/ui/quarantine", "Quarantine", tool.ScopeOperate, d.reviewHeld).forOperators(),
 
 		newPage(policyPath, "Policy", "policy", policyPages{editPages{d}}.show).in(groupDecisions, "Policy").forOperators(),
 		newForm(policyPath, "Policy", tool.ScopeOperate, "policy", policyPages{editPages{d}}.try).forOperators(),

@@ -19,6 +19,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
+	"sallyport/gateway/trust"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 )
@@ -95,12 +96,18 @@ func (house) HeldTools(context.Context) ([]catalog.HeldTool, error) {
 		{ID: tool.ID{Upstream: "evil", Name: "y"}, Upstream: "evil", Name: visible, Digest: strings.Repeat("ef", 32), Reason: "suspicious", Why: "its text looks like an attack on a model", Whole: true,
 			Findings: []catalog.HeldFinding{{Rule: "text direction", Where: visible, Text: visible}}, Diff: "description:\n  " + visible + "\n"},
 		{ID: tool.ID{Upstream: "evil", Name: "z"}, Upstream: "evil", Digest: strings.Repeat("01", 32), Reason: "new", Why: "it is new", Whole: true, Diff: strings.Repeat(strings.Repeat("a very long line ", 500)+"\n", 20)},
+		{ID: tool.ID{Upstream: "evil", Name: "w"}, Upstream: "evil", Name: visible, Digest: strings.Repeat("23", 32), Reason: "suspicious", Why: "its text looks like an attack on a model", Whole: true,
+			Findings: []catalog.HeldFinding{{Rule: "orders", Where: visible, Text: visible}}, Diff: "description:\n  " + visible + "\n", Rejected: &trust.Rejection{By: evil, At: noon, Reason: evil}},
 	}, nil
 }
 
-func (h house) ApproveHeld(_ context.Context, id tool.ID, digest string) error {
-	if digest != strings.Repeat("cd", 32) {
+func (h house) ReviewHeld(_ context.Context, id tool.ID, r catalog.HeldReview) error {
+	if r.Digest != strings.Repeat("cd", 32) {
 		return &tool.Error{Kind: tool.Failed, Message: "the pending definition of " + id.String() + " is not the one that you saw"}
+	}
+	if r.Reject {
+		*h.told = append(*h.told, "reject "+id.String()+": "+r.Reason)
+		return nil
 	}
 	*h.told = append(*h.told, "approve "+id.String())
 	return nil
@@ -137,7 +144,7 @@ func (house) BudgetReport(context.Context) (budgets.Report, error) {
 var pages = map[string][]string{
 	"/":                              {"2", "waiting for approval", "Needs attention", "tokens answered", "Over time", "In 24 hours, 95 programs ended, of which 10 failed.", "The same as a table", `href="/?range=30d"`, `class="slow"`},
 	"/ui/approvals":                  {"crm.delete", "Allow once", "it deletes", "run <code>r-1", "Answered lately"},
-	"/ui/quarantine":                 {"‹U+200B›", "What would change", `class="line add found"`, `<span class="rule">orders`, "Approve this definition", "too long to be shown"},
+	"/ui/quarantine":                 {"‹U+200B›", "What would change", `class="line add found"`, `<span class="rule">orders`, "Approve this definition", "Reject this definition", "too long to be shown", "Rejected by", "Approve this definition after all"},
 	"/ui/upstreams":                  {"crm", "ready", "failed", `href="/ui/upstreams/old/edit"`, `action="/ui/upstreams/old/switch"`},
 	"/ui/upstreams/crm/edit":         {"crm:\n  # ", `value="v1"`, "Check", "/etc/"},
 	"/ui/upstreams/evil":             {"What is wrong", "stderr", "/ui/catalogue/evil/x"},
@@ -185,7 +192,7 @@ func TestOthersSeeLess(t *testing.T) {
 	if !strings.Contains(page, "crm.delete") || strings.Contains(page, "a-2") || strings.Contains(page, "Allow once") {
 		t.Error("approvals of ada:", page)
 	}
-	if page := ask(t, house{}, "ada", "/ui/quarantine", nil).Body.String(); !strings.Contains(page, "crm.add") || strings.Contains(page, "Approve this") {
+	if page := ask(t, house{}, "ada", "/ui/quarantine", nil).Body.String(); !strings.Contains(page, "crm.add") || !strings.Contains(page, "Rejected by") || strings.Contains(page, "Approve this") || strings.Contains(page, "Reject this") {
 		t.Error("quarantine for ada:", page)
 	}
 	if page := ask(t, house{}, "ada", "/ui/upstreams/evil", nil).Body.String(); strings.Contains(page, "stderr") {
@@ -213,10 +220,16 @@ func TestForms(t *testing.T) {
 		{"op", "/ui/approvals/a-1", url.Values{"answer": {"once"}}, []string{"Sec-Fetch-Site: same-site"}, 403, ""},
 		{"op", "/ui/approvals/a-1", url.Values{"answer": {"once"}}, []string{"Origin: http://127.0.0.1:3000"}, 403, ""},
 		{"op", "/ui/approvals/a-1", url.Values{"answer": {"once"}}, []string{"Origin: null"}, 403, ""},
-		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}}, nil, 303, "approve crm.add"},
-		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {"0"}}, nil, 303, ""},
-		{"ada", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}}, nil, 403, ""},
-		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}}, []string{"Sec-Fetch-Site: cross-site"}, 403, ""},
+		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}, "answer": {"approve"}}, nil, 303, "approve crm.add"},
+		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}, "answer": {"reject"}, "reason": {"asks for keys"}}, nil, 303, "reject crm.add: asks for keys"},
+		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}}, nil, 400, ""},
+		{"op", "/ui/quarantine", url.Values{"tool": {"add"}, "digest": {digest}, "answer": {"reject"}}, nil, 400, ""},
+		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {"0"}, "answer": {"approve"}}, nil, 303, ""},
+		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {"0"}, "answer": {"reject"}}, nil, 303, ""},
+		{"ada", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}, "answer": {"approve"}}, nil, 403, ""},
+		{"ada", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}, "answer": {"reject"}}, nil, 403, ""},
+		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}, "answer": {"approve"}}, []string{"Sec-Fetch-Site: cross-site"}, 403, ""},
+		{"op", "/ui/quarantine", url.Values{"tool": {"crm.add"}, "digest": {digest}, "answer": {"reject"}}, []string{"Sec-Fetch-Site: cross-site"}, 403, ""},
 	} {
 		var told []string
 		got := ask(t, house{told: &told}, test.who, test.path, test.form, test.headers...)

@@ -8,12 +8,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-// HeldCard is a definition that waits, laid out for a person.
+// HeldCard is a definition that waits or was rejected, laid out for a person.
 type HeldCard struct {
 	catalog.HeldTool
 	Lines []DiffLine
 	// Cut says that it is too long to be seen here, so that it cannot be approved here either.
 	Cut bool
+	// Operator says that the user may approve and reject.
+	Operator bool
 }
 
 // DiffLine is one line of what would change.
@@ -31,38 +33,59 @@ type DiffPart struct {
 	Hidden bool
 }
 
-// maxDiff is how much of a definition a page shows, in bytes; maxCards how many definitions.
+// maxDiff is how much of a definition a page shows, in bytes; maxCards how many definitions of a list.
 const maxDiff, maxCards = 128 << 10, 50
 
-// QuarantinePage is what waits.
+// QuarantinePage is what waits, and what was rejected.
 type QuarantinePage struct {
-	Held []HeldCard
-	// More is how many there are beyond those.
-	More     int
-	Operator bool
+	Held, Rejected []HeldCard
+	// MoreHeld and MoreRejected are how many there are beyond those.
+	MoreHeld, MoreRejected int
+	Operator               bool
 }
 
 func (d *Dashboard) quarantine(r *request) (any, error) {
-	held, err := d.service.HeldTools(r.Context())
-	p := QuarantinePage{Operator: r.isOperator(), More: max(len(held)-maxCards, 0)}
-	for _, h := range held[:len(held)-p.More] {
-		p.Held = append(p.Held, card(h))
+	all, err := d.service.HeldTools(r.Context())
+	p := QuarantinePage{Operator: r.isOperator()}
+	for _, h := range all {
+		if h.Rejected == nil {
+			p.addCard(h, &p.Held, &p.MoreHeld)
+		} else {
+			p.addCard(h, &p.Rejected, &p.MoreRejected)
+		}
 	}
 	return p, err
 }
 
-// approveHeld approves the definition that was on the page.
-func (d *Dashboard) approveHeld(r *request) (string, error) {
-	up, name, ok := strings.Cut(r.PostFormValue("tool"), ".")
-	if !ok {
-		return "", &tool.Error{Kind: tool.Invalid, Message: "the form names no tool"}
+func (p QuarantinePage) addCard(h catalog.HeldTool, cards *[]HeldCard, more *int) {
+	if len(*cards) == maxCards {
+		*more++
+		return
 	}
-	err := d.service.ApproveHeld(r.Context(), tool.ID{Upstream: up, Name: name}, r.PostFormValue("digest"))
+	c := card(h)
+	c.Operator = p.Operator
+	*cards = append(*cards, c)
+}
+
+// reviewHeld approves or rejects the definition that was on the page.
+func (d *Dashboard) reviewHeld(r *request) (string, error) {
+	up, name, ok := strings.Cut(r.PostFormValue("tool"), ".")
+	review, said := catalog.HeldReview{Digest: r.PostFormValue("digest")}, "Approved: programs can call "+up+"."+name+" in a moment."
+	switch answer := r.PostFormValue("answer"); {
+	case !ok:
+		return "", &tool.Error{Kind: tool.Invalid, Message: "the form names no tool"}
+	case answer == "reject":
+		review.Reject, review.Reason = true, r.PostFormValue("reason")
+		said = "Rejected: programs cannot call this definition of " + up + "." + name + "."
+	case answer != "approve":
+		return "", &tool.Error{Kind: tool.Invalid, Message: "the form has no answer"}
+	}
+	err := d.service.ReviewHeld(r.Context(), tool.ID{Upstream: up, Name: name}, review)
 	switch e := tool.AsError(err); {
 	case err == nil:
-		r.say("Approved: programs can call " + up + "." + name + " in a moment.")
+		r.say(said)
 	case e.Kind == tool.NotFound || e.Kind == tool.Failed:
-		r.warn("Nothing was approved: " + e.Message + ".")
+		r.warn("Nothing was changed: " + e.Message + ".")
 	default:
 		return "", err
 	}

@@ -32,7 +32,7 @@ type UpstreamHealth struct {
 	Status string `json:"status"`
 	// Reason says why it is not available; omitted if a call reaches or starts it.
 	Reason string `json:"reason,omitempty"`
-	// Tools is the number of known tools, Held that of further, quarantined ones.
+	// Tools is the number of known tools, Held that of further ones that wait for a review.
 	Tools int `json:"tools"`
 	Held  int `json:"held,omitempty"`
 }

@@ -15,6 +15,7 @@ import (
 	"sallyport/gateway/skills"
 	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
+	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
 )
@@ -51,14 +52,19 @@ func (house) ToolView(_ context.Context, id tool.ID) (toolsearch.ToolView, error
 }
 
 func (house) HeldTools(context.Context) ([]catalog.HeldTool, error) {
-	return []catalog.HeldTool{{ID: tool.ID{Upstream: "crm", Name: "held"}, Digest: "aa", Reason: "changed", Findings: []catalog.HeldFinding{}}}, nil
+	return []catalog.HeldTool{
+		{ID: tool.ID{Upstream: "crm", Name: "held"}, Digest: "aa", Reason: "changed", Findings: []catalog.HeldFinding{}},
+		{ID: tool.ID{Upstream: "crm", Name: "poor"}, Digest: "cc", Reason: "new", Findings: []catalog.HeldFinding{}, Rejected: &trust.Rejection{By: "op", At: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Reason: "no"}},
+	}, nil
 }
 
-func (house) ApproveHeld(_ context.Context, id tool.ID, digest string) error {
+func (house) ReviewHeld(_ context.Context, id tool.ID, r catalog.HeldReview) error {
 	switch {
 	case id.String() != "crm.held":
 		return &tool.Error{Kind: tool.NotFound, Message: "no pending approval"}
-	case digest != "aa":
+	case r.Reject != (r.Reason != ""):
+		return &tool.Error{Kind: tool.Internal, Message: "the reason is lost"}
+	case r.Digest != "aa":
 		return &tool.Error{Kind: tool.Failed, Message: "it is not the one that you saw"}
 	}
 	return nil
@@ -138,6 +144,11 @@ func TestLists(t *testing.T) {
 		{"op", "POST", "/upstreams/held/crm.held", `{"digest":"aa"}`, 200, `"held":[`},
 		{"op", "POST", "/upstreams/held/crm.held", `{"digest":"bb"}`, 409, "not the one that you saw"},
 		{"op", "POST", "/upstreams/held/nonsense", `{"digest":"bb"}`, 404, "there is no tool nonsense"},
+		{"op", "GET", "/upstreams/held", "", 200, `"rejected":{"at":"2026-05-01T12:00:00Z","by":"op","reason":"no"},`},
+		{"op", "POST", "/upstreams/held/crm.held/reject", `{"digest":"aa","reason":"asks for keys"}`, 200, `"rejected":[`},
+		{"op", "POST", "/upstreams/held/crm.held/reject", `{"digest":"bb","reason":"x"}`, 409, "not the one that you saw"},
+		{"op", "POST", "/upstreams/held/crm.held/reject", `{"reason":"x"}`, 400, "digest"},
+		{"ada", "POST", "/upstreams/held/crm.held/reject", `{"digest":"aa","reason":"x"}`, 403, "only an operator may do this"},
 		{"op", "POST", "/upstreams/restart/crm", `{}`, 200, `"upstream":"crm"`},
 		{"ada", "POST", "/upstreams/restart/crm", `{}`, 403, "only an operator may do this"},
 		{"op", "GET", "/upstreams/log/crm", "", 200, `"next":"7.12","stderr":"ready"`},

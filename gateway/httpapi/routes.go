@@ -83,8 +83,9 @@ func (a *api) routes() []route {
 			withStream(a.output, events{eventStarted: typeOf[ProgramBegun](), eventOutput: typeOf[execution.Printed](), eventDropped: typeOf[Dropped](), eventEnded: typeOf[ProgramEnded](), eventError: typeOf[Problem]()}),
 		post(tool.ScopeExecute, "/executions/{id}/cancel", "stop it", a.cancelExecution).withName("cancel_execution"),
 		get("/upstreams", "the state of the upstreams", a.upstreams).withName("list_upstreams"),
-		forOperators(get("/upstreams/held", "definitions of tools that wait for an operator", a.heldTools)).withName("list_held_tools"),
-		post(tool.ScopeOperate, "/upstreams/held/{tool}", "approve one of them, and list those still held", a.approveHeld).withName("approve_held_tool").failsWith(http.StatusConflict),
+		forOperators(get("/upstreams/held", "definitions of tools that wait for an operator, or were rejected", heldRoutes{a.service}.list)).withName("list_held_tools"),
+		post(tool.ScopeOperate, "/upstreams/held/{tool}", "approve one of them, and list those still held", heldRoutes{a.service}.approve).withName("approve_held_tool").failsWith(http.StatusConflict),
+		post(tool.ScopeOperate, "/upstreams/held/{tool}/reject", "reject one of them, and list those still held", heldRoutes{a.service}.reject).withName("reject_held_tool").failsWith(http.StatusConflict),
 		post(tool.ScopeOperate, "/upstreams/restart/{upstream}", "end the session of an upstream, and connect again", processRoutes{a.service}.restart).withName("restart_upstream").failsWith(http.StatusBadGateway),
 		forOperators(get("/upstreams/log/{upstream}", "the end of the stderr of an upstream's process", processRoutes{a.service}.log)).withName("get_upstream_log").
 			withParams(word("after", "only the lines since next of an earlier answer; 0 is the beginning")),

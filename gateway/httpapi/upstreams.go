@@ -14,8 +14,8 @@ import (
 type Upstreams interface {
 	Upstreams() []catalog.Upstream
 	HeldTools(ctx context.Context) ([]catalog.HeldTool, error)
-	// ApproveHeld approves the definition with that digest, for operators only.
-	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
+	// ReviewHeld approves or rejects the definition with a digest, for operators only.
+	ReviewHeld(ctx context.Context, id tool.ID, r catalog.HeldReview) error
 }
 
 // UpstreamList is what GET /upstreams gives.
@@ -44,7 +44,7 @@ type UpstreamState struct {
 	Server string `json:"server,omitempty"`
 	// Protocol is the negotiated protocol version.
 	Protocol string `json:"protocol,omitempty"`
-	// Tools is the number of known tools, Held that of further, quarantined ones.
+	// Tools is the number of known tools, Held that of further ones that wait for a review.
 	Tools int `json:"tools"`
 	Held  int `json:"held,omitempty"`
 	// Cached says that its definitions are from an earlier run.
@@ -67,14 +67,24 @@ func (a *api) upstreams(*http.Request) (UpstreamList, error) {
 type HeldList struct {
 	// Held are definitions of tools that cannot be called until an operator approves them.
 	Held []catalog.HeldTool `json:"held"`
+	// Rejected are those that an operator rejected. They can still be approved.
+	Rejected []catalog.HeldTool `json:"rejected"`
 }
 
-func (a *api) heldTools(r *http.Request) (HeldList, error) {
-	list, err := a.service.HeldTools(r.Context())
-	if list == nil {
-		list = []catalog.HeldTool{}
+// heldRoutes are the routes on quarantined definitions.
+type heldRoutes struct{ service Upstreams }
+
+func (h heldRoutes) list(r *http.Request) (HeldList, error) {
+	all, err := h.service.HeldTools(r.Context())
+	list := HeldList{[]catalog.HeldTool{}, []catalog.HeldTool{}}
+	for _, one := range all {
+		if one.Rejected == nil {
+			list.Held = append(list.Held, one)
+		} else {
+			list.Rejected = append(list.Rejected, one)
+		}
 	}
-	return HeldList{Held: list}, err
+	return list, err
 }
 
 // HeldApproval is what POST /upstreams/held/{tool} takes.
@@ -83,14 +93,30 @@ type HeldApproval struct {
 	Digest string `json:"digest"`
 }
 
-// approveHeld approves a definition, and returns those still held.
-func (a *api) approveHeld(r *http.Request, in HeldApproval) (HeldList, error) {
+// HeldRejection is what POST /upstreams/held/{tool}/reject takes.
+type HeldRejection struct {
+	// Digest is the digest of the reviewed definition.
+	Digest string `json:"digest"`
+	// Reason is shown to programs that call the tool, one line of at most 300 characters.
+	Reason string `json:"reason,omitempty"`
+}
+
+func (h heldRoutes) approve(r *http.Request, in HeldApproval) (HeldList, error) {
+	return h.review(r, catalog.HeldReview{Digest: in.Digest})
+}
+
+func (h heldRoutes) reject(r *http.Request, in HeldRejection) (HeldList, error) {
+	return h.review(r, catalog.HeldReview{Digest: in.Digest, Reject: true, Reason: in.Reason})
+}
+
+// review decides about a definition, and returns those still held.
+func (h heldRoutes) review(r *http.Request, decision catalog.HeldReview) (HeldList, error) {
 	id, err := tool.ParseID(r.PathValue("tool"))
 	if err != nil {
 		return HeldList{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + sanitize.Line(r.PathValue("tool"), 150), Hint: "GET /upstreams/held lists those that wait"}
 	}
-	if err := a.service.ApproveHeld(r.Context(), id, in.Digest); err != nil {
+	if err := h.service.ReviewHeld(r.Context(), id, decision); err != nil {
 		return HeldList{}, err
 	}
-	return a.heldTools(r)
+	return h.list(r)
 }

@@ -154,15 +154,15 @@ func offersByURI(known map[catalog.DocumentKey]catalog.Document, s Request) (hit
 
 // heldTool returns a tool that is quarantined.
 func (v view) heldTool(id tool.ID) (FoundHeld, bool) {
-	reason, ok := v.heldReason(id)
-	return FoundHeld{ID: id, Reason: reason}, ok
+	hold, ok := v.hold(id)
+	return FoundHeld{id, hold.Reason, hold.Rejected}, ok
 }
 
 // heldNamed returns the quarantined tools that the query names, without those in
 // known. The caller knows their names already.
 func (sr *Searcher) heldNamed(ctx context.Context, query string, known []FoundHeld) (found []FoundHeld) {
-	for id, reason := range sr.in(ctx).quarantined() {
-		one := FoundHeld{ID: id, Reason: reason}
+	for id, hold := range sr.in(ctx).quarantined() {
+		one := FoundHeld{id, hold.Reason, hold.Rejected}
 		if namesTool(query, id) && !slices.Contains(known, one) && len(found) < maxHeldRank {
 			found = append(found, one)
 		}

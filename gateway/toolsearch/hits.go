@@ -24,7 +24,7 @@ func (sr *Searcher) hits(ctx context.Context, s Request, lang codegen.Language, 
 		}
 		found.Total-- // gone since the index was made, held, or refused
 		if known && !found.Listing && (i < maxHeldRank || namesTool(s.Query, hit.ID)) {
-			found.Quarantined = append(found.Quarantined, FoundHeld{hit.ID, guard.ReasonDenied})
+			found.Quarantined = append(found.Quarantined, FoundHeld{ID: hit.ID, Reason: guard.ReasonDenied})
 		}
 		if held, ok := v.heldTool(hit.ID); ok && i < maxHeldRank {
 			found.Quarantined = append(found.Quarantined, held)

@@ -108,7 +108,8 @@ func (f Found) footer(hits int) string {
 		if h.Reason == guard.ReasonDenied {
 			continue
 		}
-		fmt.Fprintf(&b, "(%s [quarantined]: %s; an operator must approve it)\n", h.ID, catalog.WhyHeld(h.Reason))
+		why := catalog.WhyHeld(h.Reason) + "; an operator must approve it"
+		fmt.Fprintf(&b, "(%s [quarantined]: %s)\n", h.ID, cmp.Or(h.Rejected, why))
 	}
 	f.writeMissing(&b)
 	return b.String()

@@ -136,6 +136,8 @@ type FoundTool struct {
 type FoundHeld struct {
 	ID     tool.ID `json:"id"`
 	Reason string  `json:"reason"` // one of trust's, or "denied"
+	// Rejected says that an operator rejected the definition, and why.
+	Rejected string `json:"rejected,omitempty"`
 }
 
 // FoundUpstream is one upstream in an answer.

@@ -69,17 +69,17 @@ func (v view) find(ctx context.Context, id tool.ID) (*catalog.Entry, error) {
 	return nil, confine.Unknown(id, v.part)
 }
 
-func (v view) heldReason(id tool.ID) (reason string, ok bool) {
+func (v view) hold(id tool.ID) (why catalog.Hold, ok bool) {
 	if !v.only.Has(id) {
-		return "", false
+		return catalog.Hold{}, false
 	}
-	return v.catalog.HeldReason(id)
+	return v.catalog.Hold(id)
 }
 
-func (v view) quarantined() iter.Seq2[tool.ID, string] {
-	return func(yield func(tool.ID, string) bool) {
-		for id, reason := range v.catalog.QuarantinedTools() {
-			if v.only.Has(id) && !yield(id, reason) {
+func (v view) quarantined() iter.Seq2[tool.ID, catalog.Hold] {
+	return func(yield func(tool.ID, catalog.Hold) bool) {
+		for id, hold := range v.catalog.QuarantinedTools() {
+			if v.only.Has(id) && !yield(id, hold) {
 				return
 			}
 		}

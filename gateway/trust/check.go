@@ -54,10 +54,12 @@ func (c *check) checkAll() {
 // change of the first.
 func (c *check) checkOne(s listedTool) {
 	t, digest := s.tool, s.digest
-	pin := cmp.Or(c.pinned[t.Wire], c.store.pins[c.upstream][t.Wire])
+	pin := cmp.Or(c.pinned[t.Wire], c.store.lock.pins[c.upstream][t.Wire])
+	rejection, rejected := c.store.lock.rejected[definition{c.upstream, t.Wire, digest}]
 	switch {
 	case !isValidName(t.Wire):
 		pin = "" // the file cannot have such a name
+	case rejected: // a person has decided about this definition, the policy is about all
 	case pin == digest:
 		return
 	case c.policy == config.TrustAllow:
@@ -68,7 +70,7 @@ func (c *check) checkOne(s listedTool) {
 		c.pinned[t.Wire] = digest
 		return
 	}
-	h := Held{Upstream: c.upstream, Name: t.Wire, Tool: t, Digest: digest, Findings: c.findings(t), New: s.canonical}
+	h := Held{Upstream: c.upstream, Name: t.Wire, Tool: t, Digest: digest, Findings: c.findings(t), New: s.canonical, Rejection: rejection}
 	switch {
 	case pin != "":
 		h.Reason, h.Old = ReasonChanged, c.store.reviews.definition(c.upstream, t.Wire, pin)
@@ -76,6 +78,8 @@ func (c *check) checkOne(s listedTool) {
 		h.Reason = ReasonNew
 	case len(h.Findings) > 0:
 		h.Reason = ReasonSuspicious
+	case rejected:
+		h.Reason = ReasonNew
 	default:
 		c.pinned[t.Wire] = digest
 		return
@@ -85,7 +89,7 @@ func (c *check) checkOne(s listedTool) {
 	}
 	h.Tool.Raw = nil
 	c.held[t.Wire] = h
-	if c.store.waiting[c.upstream][t.Wire].Digest != digest {
+	if !rejected && c.store.waiting[c.upstream][t.Wire].Digest != digest {
 		c.store.log.Warn("tool is held for review", append(c.attrs(t, digest), "reason", h.Reason)...)
 	}
 }
@@ -101,29 +105,33 @@ func (c *check) findings(t tool.Tool) []Finding {
 	return Inspect(t, c.others)
 }
 
-// pin writes digests into the lock file. A pin of another process stays, unless
-// replace is set.
+// pin writes digests into the lock file. A pin and a rejection of another process stay,
+// unless replace is set.
 func (b *Store) pin(upstream string, digests map[string]string, replace bool) error {
 	for name, digest := range digests {
 		if !isValidName(name) {
 			return fmt.Errorf("pin %.80q: invalid name for the lock file", name)
 		}
-		b.pins.set(upstream, name, digest)
+		b.lock.pins.set(upstream, name, digest)
 		b.unsaved.set(upstream, name, digest)
 	}
-	fresh, err := updatePins(b.path, func(p pins) {
-		for up, tools := range b.unsaved {
-			for name, digest := range tools {
-				if p[up][name] == "" || replace && up == upstream && digests[name] != "" {
-					p.set(up, name, digest)
-				}
-			}
+	return b.update(func(l lock) {
+		for name, digest := range digests {
+			l.pin(definition{upstream, name, digest}, replace)
 		}
+	})
+}
+
+// update adds the pins to the lock file that could not be written before, and changes it.
+func (b *Store) update(change func(lock)) error {
+	fresh, err := updateLock(b.path, func(l lock) {
+		l.pinAll(b.unsaved)
+		change(l)
 	})
 	if err != nil {
 		return fmt.Errorf("write lock file: %w", err)
 	}
-	b.pins, b.unsaved, b.stamp = fresh, pins{}, stampOf(b.path)
+	b.lock, b.unsaved, b.stamp = fresh, pins{}, stampOf(b.path)
 	return nil
 }
 

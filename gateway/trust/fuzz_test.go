@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
+
+	"github.com/google/go-cmp/cmp"
 
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -15,18 +18,19 @@ import (
 func FuzzLock(f *testing.F) {
 	digest := strings.Repeat("0af9", 8)
 	for _, text := range []string{"", lockHeader, lockHeader + "up \"a\" " + digest + "\n", lockHeader + "up \"\\u200b\\ud83d\\ude00 \\\"\" " + digest + "\r\nUp-1 \"\" " + digest,
+		lockHeader + "rejected: {\"by\":\"ada\",\"at\":\"2026-05-01T12:00:00Z\",\"reason\":\"\\u003c } {\"} up \"a\" " + digest + "\n",
 		"version 1\n<<<<<<< a\n=======\n", "version 1\nup \"a\n\" x"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := parsePins(data)
+		p, err := parseLock(data)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "line ") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
 				t.Errorf("%q", err)
 			}
 			return
 		}
-		again, err := parsePins(p.format())
+		again, err := parseLock(p.format())
 		if err != nil || !bytes.Equal(again.format(), p.format()) {
 			t.Errorf("%v: %q became %q", err, p.format(), again.format())
 		}
@@ -56,10 +60,11 @@ func FuzzInspect(f *testing.F) {
 		if strings.ContainsFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && isInvisible(r) }) {
 			t.Errorf("a diff hides something: %+q", shown)
 		}
-		p := pins{}
-		p.set("up", name, digestOf(Canonical(d)))
-		again, err := parsePins(p.format())
-		if isValidName(name) && (err != nil || again["up"][name] != digestOf(Canonical(d))) {
+		p, digest := newLock(), digestOf(Canonical(d))
+		p.pins.set("up", name, digest)
+		p.rejected[definition{"up2", name, digest}] = newRejection(description, name, time.Unix(1_800_000_000, 5))
+		again, err := parseLock(p.format())
+		if isValidName(name) && (err != nil || !cmp.Equal(p, again, cmp.AllowUnexported(lock{}, definition{}))) {
 			t.Errorf("%+q makes the lock file unreadable: %v", name, err)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,6 +23,8 @@ import (
 // a change of one tool is a change of one line:
 //
 //	github "create_issue" 9f86d081884c7d659a2feaa0c55ad015
+//
+// Below are the rejected definitions, see [Rejection].
 const (
 	lockHeader = `# sallyport.lock: the digest of each tool definition when it was first seen or approved.
 # Written by sallyport; commit it. To accept a change: sallyport upstreams review, then approve.
@@ -49,14 +52,25 @@ func (p pins) set(upstream, name, digest string) {
 	p[upstream][name] = digest
 }
 
-// format encodes p; equal pins have equal bytes.
-func (p pins) format() []byte {
+// lock is the content of the lock file. No definition is both pinned and rejected.
+type lock struct {
+	pins     pins
+	rejected map[definition]Rejection
+}
+
+func newLock() lock { return lock{pins{}, map[definition]Rejection{}} }
+
+// format encodes l; equal locks have equal bytes.
+func (l lock) format() []byte {
 	var b bytes.Buffer
 	b.WriteString(lockHeader)
-	for _, up := range slices.Sorted(keys(p)) {
-		for _, name := range slices.Sorted(keys(p[up])) {
-			fmt.Fprintf(&b, "%s %s %s\n", up, quote(name), p[up][name])
+	for _, up := range slices.Sorted(keys(l.pins)) {
+		for _, name := range slices.Sorted(keys(l.pins[up])) {
+			fmt.Fprintf(&b, "%s %s %s\n", up, quote(name), l.pins[up][name])
 		}
+	}
+	for _, d := range slices.SortedFunc(maps.Keys(l.rejected), definition.compare) {
+		b.WriteString(rejectedMark + l.rejected[d].format() + " " + d.format() + "\n")
 	}
 	return b.Bytes()
 }
@@ -87,17 +101,32 @@ func isShowable(r rune) bool {
 	return !sanitize.Hidden(r) && r != 0x7f && r != '\u200c' && r != '\u200d' && r != '\u2028' && r != '\u2029' && (r < 0xfe00 || r > 0xfe0f)
 }
 
-// parsePins parses the output of format, also after a manual merge of two files.
+// parseLock parses the output of format, also after a manual merge of two files.
 // Errors name the line.
-func parsePins(data []byte) (pins, error) {
-	p := pins{}
-	if err := lockfile.Parse(data, p.parseLine); err != nil {
-		return nil, err
-	}
-	return p, nil
+func parseLock(data []byte) (lock, error) {
+	l := newLock()
+	return l, lockfile.Parse(data, l.parseLine)
 }
 
-func (p pins) parseLine(line string) error {
+func (l lock) parseLine(line string) error {
+	if rest, ok := strings.CutPrefix(line, rejectedMark); ok {
+		return l.parseRejected(rest)
+	}
+	d, err := parseDefinition(line)
+	switch _, rejected := l.rejected[d]; {
+	case err != nil:
+		return err
+	case l.pins[d.upstream][d.name] != "":
+		return fmt.Errorf("tool %q of %s is listed twice; keep the line of the definition that you trust", sanitize.Line(d.name, 80), d.upstream)
+	case rejected:
+		return d.pinnedAndRejected()
+	}
+	l.pins.set(d.upstream, d.name, d.digest)
+	return nil
+}
+
+// parseDefinition parses the upstream, the quoted name and the digest of a line.
+func parseDefinition(line string) (definition, error) {
 	up, rest, _ := strings.Cut(line, " ")
 	quoted, digest := rest, ""
 	if at := strings.LastIndexByte(rest, ' '); at >= 0 {
@@ -106,58 +135,52 @@ func (p pins) parseLine(line string) error {
 	var name string
 	switch {
 	case !upstreamName.MatchString(up):
-		return fmt.Errorf("%q is not the name of an upstream", sanitize.Line(up, 40))
+		return definition{}, fmt.Errorf("%q is not the name of an upstream", sanitize.Line(up, 40))
 	case !digestText.MatchString(digest):
-		return fmt.Errorf("no digest of 32 hexadecimal digits at the end: %q", sanitize.Line(line, 80))
+		return definition{}, fmt.Errorf("no digest of 32 hexadecimal digits at the end: %q", sanitize.Line(line, 80))
 	case !strings.HasPrefix(quoted, `"`) || json.Unmarshal([]byte(quoted), &name) != nil || !utf8.ValidString(quoted) || len(name) > maxName:
-		return fmt.Errorf("the name of a tool must be in double quotes: %q", sanitize.Line(line, 80))
-	case p[up][name] != "":
-		return fmt.Errorf("tool %q of %s is listed twice; keep the line of the definition that you trust", sanitize.Line(name, 80), up)
+		return definition{}, fmt.Errorf("the name of a tool must be in double quotes: %q", sanitize.Line(line, 80))
 	}
-	p.set(up, name, digest)
-	return nil
+	return definition{up, name, digest}, nil
 }
 
-// readPins reads the lock file, which may be missing.
-func readPins(path string) (pins, error) {
-	p := pins{}
-	if err := lockfile.Read(path, maxLock, p.parseLine); err != nil {
-		return nil, err
-	}
-	return p, nil
+// readLock reads the lock file, which may be missing.
+func readLock(path string) (lock, error) {
+	l := newLock()
+	return l, lockfile.Read(path, maxLock, l.parseLine)
 }
 
 // ReadNames returns the wire names of the tools in a lock file, by upstream, sorted.
 func ReadNames(path string) (map[string][]string, error) {
-	p, err := readPins(path)
+	l, err := readLock(path)
 	names := map[string][]string{}
-	for up, tools := range p {
+	for up, tools := range l.pins {
 		names[up] = slices.Sorted(keys(tools))
 	}
 	return names, err
 }
 
-// updatePins changes the lock file under a lock, and returns its new content.
-func updatePins(path string, change func(pins)) (pins, error) {
+// updateLock changes the lock file under a lock, and returns its new content.
+func updateLock(path string, change func(lock)) (lock, error) {
 	unlock, err := filelock.Dir(filepath.Dir(path), lockTimeout)
 	if err != nil {
-		return nil, err
+		return lock{}, err
 	}
 	defer unlock()
-	p, err := readPins(path)
+	l, err := readLock(path)
 	if err != nil {
-		return nil, err
+		return lock{}, err
 	}
-	before := p.format()
-	change(p)
-	after := p.format()
+	before := l.format()
+	change(l)
+	after := l.format()
 	switch {
 	case len(after) > maxLock:
-		return nil, fmt.Errorf("%s would be larger than %d MiB; remove the lines of upstreams that are gone", path, maxLock>>20)
+		return lock{}, fmt.Errorf("%s would be larger than %d MiB; remove the lines of upstreams that are gone", path, maxLock>>20)
 	case !bytes.Equal(before, after):
 		err = atomicfile.Replace(path, after, 0o644)
 	}
-	return p, err
+	return l, err
 }
 
 // fileStamp identifies the state of a file.

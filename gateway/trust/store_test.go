@@ -117,7 +117,7 @@ func TestApprove(t *testing.T) {
 	expect(t, look(t, gateway, config.TrustPin, a("add", "Adds more."), a("bad", poison)), "add changed", "bad suspicious")
 
 	person := open(t, path, cache) // another process
-	held, err := person.Pending()
+	held, err := person.Held()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,12 +140,12 @@ func TestApprove(t *testing.T) {
 		t.Error("the gateway does not see the approval")
 	}
 	expect(t, look(t, gateway, config.TrustPin, a("add", "Adds even more."), a("bad", poison)), "add changed")
-	held, err = person.Pending()
+	held, err = person.Held()
 	if err != nil || person.Approve(held...) != nil {
 		t.Fatal(err)
 	}
 	expect(t, look(t, gateway, config.TrustPin, a("add", "Adds even more."), a("bad", poison)))
-	if held, err = person.Pending(); err != nil || len(held) > 0 {
+	if held, err = person.Held(); err != nil || len(held) > 0 {
 		t.Errorf("still held: %v, %v", brief(held), err)
 	}
 	expect(t, look(t, open(t, path, cache), config.TrustPin, a("add", "Adds.")), "add changed")
@@ -166,10 +166,11 @@ func TestProcessesLoseNothing(t *testing.T) {
 		})
 	}
 	work.Wait()
-	p, err := readPins(path)
+	l, err := readLock(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := l.pins
 	for i := range 8 {
 		for j := range 10 {
 			if p[fmt.Sprintf("up%d", i%4)][fmt.Sprintf("t%d_%d", i, j)] == "" {
@@ -202,10 +203,11 @@ func TestChecksAtOnce(t *testing.T) {
 		})
 	}
 	work.Wait()
-	p, err := readPins(path)
+	l, err := readLock(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := l.pins
 	for i := range held {
 		up, one := fmt.Sprintf("up%d", i), fmt.Sprintf("fetch_ledger_%d", i)
 		if p[up]["add"] == "" || p[up]["bad"] != "" || !slices.Contains(held[i], "bad suspicious") {
@@ -238,13 +240,24 @@ func TestLockFile(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	head, digest := "# x\nversion 1\n", strings.Repeat("0", 32)
+	pin := `up "a" ` + digest
+	said := func(by, reason string) string {
+		return fmt.Sprintf(`rejected: {"by":"%s","at":"2026-05-01T12:00:00Z","reason":"%s"}`, by, reason)
+	}
 	for text, wantErr := range map[string]string{
-		"version 2\n":                                        "line 1: \"version 2\" is not \"version 1\"; a newer sallyport may have written this file",
-		head + "<<<<<<< ours\n":                              "line 3: merge conflict; keep the lines of both sides, or of one where both name the same tool",
-		head + "up \"a\" abc\n":                              `line 3: no digest of 32 hexadecimal digits at the end: "up \"a\" abc"`,
-		head + "up a " + digest:                              `line 3: the name of a tool must be in double quotes`,
-		head + "../x \"a\" " + digest:                        `line 3: "../x" is not the name of an upstream`,
-		head + "up \"a\" " + digest + "\nup \"a\" " + digest: `line 4: tool "a" of up is listed twice; keep the line of the definition that you trust`,
+		"version 2\n":                                                           "line 1: \"version 2\" is not \"version 1\"; a newer sallyport may have written this file",
+		head + "<<<<<<< ours\n":                                                 "line 3: merge conflict; keep the lines of both sides, or of one where both name the same tool",
+		head + "up \"a\" abc\n":                                                 `line 3: no digest of 32 hexadecimal digits at the end: "up \"a\" abc"`,
+		head + "up a " + digest:                                                 `line 3: the name of a tool must be in double quotes`,
+		head + "../x \"a\" " + digest:                                           `line 3: "../x" is not the name of an upstream`,
+		head + "up \"a\" " + digest + "\nup \"a\" " + digest:                    `line 4: tool "a" of up is listed twice; keep the line of the definition that you trust`,
+		head + "rejected: up \"a\" " + digest:                                   `line 3: no {"by": ..., "at": ..., "reason": ...} that says who rejected it`,
+		head + said("ada", "two\\nlines") + " up \"a\" " + digest:               `line 3: no {"by": ..., "at": ..., "reason": ...}`,
+		head + said("", "") + " up \"a\" " + digest:                             `line 3: no {"by": ..., "at": ..., "reason": ...}`,
+		head + said("ada", "") + " up a " + digest:                              `line 3: the name of a tool must be in double quotes`,
+		head + pin + "\n" + said("ada", "") + " " + pin:                         `line 4: tool "a" of up is pinned and rejected with the same digest; keep one of the lines`,
+		head + said("ada", "") + " " + pin + "\n" + pin:                         `line 4: tool "a" of up is pinned and rejected with the same digest; keep one of the lines`,
+		head + said("ada", "") + " " + pin + "\n" + said("bob", "") + " " + pin: `line 4: tool "a" of up is rejected twice with the same digest; keep one of the lines`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -272,8 +285,8 @@ func TestLockFileThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, look(t, b, config.TrustPin, a("add", "Adds."), a("sub", "Subtracts.")))
-	if p, err := readPins(path); err != nil || len(p["up"]) != 2 {
-		t.Errorf("saved: %v, %v", p, err)
+	if l, err := readLock(path); err != nil || len(l.pins["up"]) != 2 {
+		t.Errorf("saved: %v, %v", l.pins, err)
 	}
 }
 
@@ -286,7 +299,7 @@ func TestNamesThatNoLineCanHold(t *testing.T) {
 			t.Errorf("%s: held %d, %v", policy, len(held), err)
 		}
 	}
-	held, _ := b.Pending()
+	held, _ := b.Held()
 	if err := b.Approve(held...); err == nil {
 		t.Error("approved what cannot be written")
 	}
@@ -309,7 +322,7 @@ func TestKeptDefinitionsMayBeLostOrDamaged(t *testing.T) {
 	}
 	b := open(t, path, cache)
 	expect(t, look(t, b, config.TrustPin, a("add", "Adds more.")), "add changed")
-	if held, err := b.Pending(); err != nil || held[0].Old != nil {
+	if held, err := b.Held(); err != nil || held[0].Old != nil {
 		t.Errorf("a forged definition was believed: %s, %v", held[0].Old, err)
 	}
 	if err := os.WriteFile(files[0], []byte("no JSON"), 0o600); err != nil {

@@ -41,6 +41,8 @@ type Held struct {
 	// Old is the definition that it would replace, as [Canonical] writes it; nil
 	// if there was none or it was not stored. New is the held one.
 	Old, New json.RawMessage
+	// Rejection is what a person decided about it; zero while it waits.
+	Rejection Rejection
 }
 
 // The values of Held.Reason.
@@ -87,7 +89,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	stamp   fileStamp
-	pins    pins
+	lock    lock
 	waiting map[string]map[string]Held // by upstream and name
 	unsaved pins                       // pinned in memory, but the file could not be written
 	names   map[string][]string        // wire names of each upstream's tools
@@ -125,7 +127,7 @@ func Open(path string, opts *Options) (*Store, error) {
 		waiting: map[string]map[string]Held{}, unsaved: pins{}, names: map[string][]string{},
 	}
 	b.stamp = stampOf(abs)
-	if b.pins, err = readPins(abs); err != nil {
+	if b.lock, err = readLock(abs); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -146,19 +148,13 @@ func (b *Store) refresh() error {
 	if now == b.stamp {
 		return nil
 	}
-	fresh, err := readPins(b.path)
+	fresh, err := readLock(b.path)
 	b.stamp = now // an invalid file is reported once
 	if err != nil {
 		return err
 	}
-	for up, tools := range b.unsaved {
-		for name, digest := range tools {
-			if fresh[up][name] == "" {
-				fresh.set(up, name, digest)
-			}
-		}
-	}
-	b.pins = fresh
+	fresh.pinAll(b.unsaved)
+	b.lock = fresh
 	return nil
 }
 
@@ -180,7 +176,7 @@ func (b *Store) Check(upstream string, policy config.Trust, tools []tool.Tool) (
 		errs = append(errs, b.pin(upstream, c.pinned, c.replace))
 		c.checkAll() // another process may have pinned something else first
 	}
-	errs = append(errs, b.reviews.save(upstream, c.listed, b.pins[upstream], c.held))
+	errs = append(errs, b.reviews.save(upstream, c.listed, b.lock.pins[upstream], c.held))
 	b.waiting[upstream] = c.held
 	return sortHeld(c.held), errors.Join(errs...)
 }
@@ -197,7 +193,7 @@ func (b *Store) setNames(upstream string, tools []tool.Tool) {
 // otherTools returns the names of the tools of all upstreams but one.
 func (b *Store) otherTools(upstream string) map[string]bool {
 	names := map[string]bool{}
-	for up, tools := range b.pins {
+	for up, tools := range b.lock.pins {
 		for name := range tools {
 			names[name] = names[name] || up != upstream
 		}
@@ -210,15 +206,15 @@ func (b *Store) otherTools(upstream string) map[string]bool {
 	for _, name := range b.names[upstream] {
 		delete(names, name)
 	}
-	for name := range b.pins[upstream] {
+	for name := range b.lock.pins[upstream] {
 		delete(names, name)
 	}
 	return names
 }
 
-// Pending returns all held definitions, by upstream and name, also those of other
-// processes with the same directory.
-func (b *Store) Pending() ([]Held, error) {
+// Held returns all held definitions, by upstream and name, also those of other processes
+// with the same directory, and those that are rejected.
+func (b *Store) Held() ([]Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	errs := []error{b.refresh()}
@@ -234,7 +230,8 @@ func (b *Store) Pending() ([]Held, error) {
 	var list []Held
 	for up, entries := range all {
 		for _, h := range sortHeld(entries) {
-			if b.pins[up][h.Name] != h.Digest {
+			if b.lock.pins[up][h.Name] != h.Digest {
+				h.Rejection = b.lock.rejected[h.definition()]
 				list = append(list, h)
 			}
 		}
@@ -243,33 +240,40 @@ func (b *Store) Pending() ([]Held, error) {
 	return list, errors.Join(errs...)
 }
 
-// Approve pins held definitions in place of the pinned ones: those that Held
+// Approve pins held definitions in place of the pinned ones, also rejected ones: those that Held
 // returned, and none that has arrived since. The error names those that are no
 // longer held, or have another digest; the others are pinned
 // nevertheless.
 func (b *Store) Approve(held ...Held) error {
-	now, err := b.Pending()
-	if err != nil {
-		return err
-	}
+	still, err := b.stillHeld("approve", held)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	approved, errs := map[string]map[string]string{}, []error(nil)
-	for _, h := range held {
-		if !slices.ContainsFunc(now, func(n Held) bool { return n.Upstream == h.Upstream && n.Name == h.Name && n.Digest == h.Digest }) {
-			errs = append(errs, fmt.Errorf("approve %q of %s: %w with this digest", h.Name, h.Upstream, ErrNotHeld))
-			continue
-		}
-		if approved[h.Upstream] == nil {
-			approved[h.Upstream] = map[string]string{}
-		}
-		approved[h.Upstream][h.Name] = h.Digest
+	approved, errs := pins{}, []error{err}
+	for _, h := range still {
+		approved.set(h.Upstream, h.Name, h.Digest)
 		delete(b.waiting[h.Upstream], h.Name)
 	}
 	for _, up := range slices.Sorted(keys(approved)) {
 		errs = append(errs, b.pin(up, approved[up], true), b.reviews.approve(up, approved[up]))
 	}
 	return errors.Join(errs...)
+}
+
+// stillHeld returns those of some definitions that are held now. The error names the others.
+func (b *Store) stillHeld(verb string, held []Held) (still []Held, err error) {
+	now, err := b.Held()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, h := range held {
+		if slices.ContainsFunc(now, func(n Held) bool { return n.definition() == h.definition() }) {
+			still = append(still, h)
+		} else {
+			errs = append(errs, fmt.Errorf("%s %q of %s: %w with this digest", verb, h.Name, h.Upstream, ErrNotHeld))
+		}
+	}
+	return still, errors.Join(errs...)
 }
 
 func sortHeld(held map[string]Held) []Held {

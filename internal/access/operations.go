@@ -32,7 +32,7 @@ var leastRole = map[Role][]string{
 		pages + "POST /ui/approvals/{id}", pages + "GET /ui/policy", pages + "POST /ui/policy", pages + "POST /ui/upstreams/{id}/restart",
 	},
 	Admin: {
-		"approve_held_tool", "list_audit", "list_plugins",
+		"approve_held_tool", "reject_held_tool", "list_audit", "list_plugins",
 
 		pages + "POST /ui/quarantine", pages + "GET /ui/audit", pages + "POST /ui/audit", pages + "GET /ui/policy/edit", pages + "POST /ui/policy/edit",
 		pages + "GET /ui/upstreams/{id}/edit", pages + "POST /ui/upstreams/{id}/edit", pages + "POST /ui/upstreams/{id}/switch",

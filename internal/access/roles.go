@@ -18,7 +18,7 @@ const (
 	User Role = "user"
 	// RoleOperator also sees the data of all principals, answers approvals and forms, and restarts upstreams.
 	RoleOperator Role = "operator"
-	// Admin also approves quarantined definitions of tools, changes the settings, and sees the audit log and the plugins.
+	// Admin also approves and rejects quarantined definitions of tools, changes the settings, and sees the audit log and the plugins.
 	Admin Role = "admin"
 )
 

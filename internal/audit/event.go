@@ -26,8 +26,9 @@ const (
 	// PolicyChanged and SettingsChanged have digests in Before and After.
 	PolicyChanged   Kind = "policy.changed"
 	SettingsChanged Kind = "settings.changed"
-	// DefinitionApproved: a person approved the definition of a tool. SkillShared: a skill was offered to all; SkillApproved: that was approved.
+	// DefinitionApproved and DefinitionRejected: a person decided about the definition of a tool. SkillShared: a skill was offered to all; SkillApproved: that was approved.
 	DefinitionApproved Kind = "definition.approved"
+	DefinitionRejected Kind = "definition.rejected"
 	SkillShared        Kind = "skill.shared"
 	SkillApproved      Kind = "skill.approved"
 	SkillRemoved       Kind = "skill.removed"
@@ -52,7 +53,7 @@ const (
 func Kinds() []string {
 	return []string{
 		string(ExecutionStart), string(ExecutionEnd), string(Call), string(Result), string(ApprovalAsked), string(ApprovalAnswered),
-		string(PolicyChanged), string(SettingsChanged), string(DefinitionApproved), string(SkillShared), string(SkillApproved), string(SkillRemoved),
+		string(PolicyChanged), string(SettingsChanged), string(DefinitionApproved), string(DefinitionRejected), string(SkillShared), string(SkillApproved), string(SkillRemoved),
 		string(Login), string(LoginRefused), string(UpstreamLogin), string(UpstreamLogout), string(TokenMade), string(TokenRevoked), string(LogOpened), string(LogPruned), string(LogTorn), string(LogGap),
 	}
 }

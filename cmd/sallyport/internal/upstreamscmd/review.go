@@ -8,11 +8,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
@@ -27,7 +29,8 @@ func upstreamsReviewCommand(a *app) *cobra.Command {
 		Short: "show the tools that wait for approval, and why",
 		Long: `Review shows each tool that is held back: its definition has changed since it was
 first seen, or its text looks like an attack on a model. Programs cannot call it
-before it is approved. Invisible characters are shown as <U+200B>.
+before it is approved. Rejected ones follow in a line each, with who rejected them,
+when and why. Invisible characters are shown as <U+200B>.
 
 It shows the last state that a gateway found; --refresh connects to the upstreams first.`,
 		Example: `  sallyport upstreams review
@@ -49,17 +52,41 @@ func upstreamsApproveCommand(a *app) *cobra.Command {
 		Short: "let programs call tools that wait for approval",
 		Long: `Approve pins the definitions that wait, of one tool or of all of an upstream, in
 sallyport.lock. A gateway that is running notices. With @DIGEST behind the name
-of a tool, as review prints it, only the definition that you have seen is approved.`,
+of a tool, as review prints it, only the definition that you have seen is approved.
+A rejected definition is approved only by the name of its tool.`,
 		Example: `  sallyport upstreams approve github.create_issue@9f86d081884c
   sallyport upstreams approve github`,
 		RunE: func(_ *cobra.Command, names []string) error {
-			if all == (len(names) > 0) {
-				return &tool.Error{Kind: tool.Invalid, Message: "approve needs names of upstreams or tools, or --all", Hint: "list them: sallyport upstreams review"}
-			}
-			return a.upstreamsApprove(names)
+			return a.decide(decision{done: "approved", all: all, event: catalog.ApprovalEvent, apply: (*trust.Store).Approve}, names)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "approve all that waits")
+	return cmd
+}
+
+func upstreamsRejectCommand(a *app) *cobra.Command {
+	var all bool
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "reject [flags] UPSTREAM[.TOOL]...",
+		Short: "refuse definitions of tools that wait for approval",
+		Long: `Reject records in sallyport.lock that definitions must not be used, of one tool or
+all of an upstream that wait. Their tools stay unavailable, and programs that call
+them are told the reason. Another definition of the same tool waits for approval
+again. With @DIGEST behind the name of a tool, as review prints it, only the
+definition that you have seen is rejected. Approve still accepts it later.`,
+		Example: `  sallyport upstreams reject github.create_issue@9f86d081884c --reason "asks for keys"
+  sallyport upstreams reject github`,
+		RunE: func(_ *cobra.Command, names []string) error {
+			return a.decide(decision{
+				done: "rejected", all: all,
+				event: func(id tool.ID, h trust.Held) audit.Event { return catalog.RejectionEvent(id, h, reason) },
+				apply: func(b *trust.Store, held ...trust.Held) error { return b.Reject(cli.OperatorName, reason, held...) },
+			}, names)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "reject all that waits")
+	cmd.Flags().StringVar(&reason, "reason", "", "what programs that call the tool are told, at most 300 characters")
 	return cmd
 }
 
@@ -73,6 +100,8 @@ type quarantinedJSON struct {
 	Findings []trust.Finding `json:"findings"`
 	Old      json.RawMessage `json:"old,omitempty"`
 	New      json.RawMessage `json:"new"`
+	// Rejected says who rejected it; nil while it waits.
+	Rejected *trust.Rejection `json:"rejected,omitempty"`
 }
 
 func (a *app) upstreamsReview(ctx context.Context, name string, refresh, asJSON bool) error {
@@ -110,31 +139,39 @@ func (a *app) openQuarantine() (*config.Config, *trust.Store, []trust.Held, erro
 	if err != nil {
 		return nil, nil, nil, &cli.ConfigError{Err: err}
 	}
-	held, err := book.Pending()
+	held, err := book.Held()
 	return cfg, book, held, err
 }
 
 func (a *app) printQuarantineJSON(cfg *config.Config, held []trust.Held) error {
 	list := struct {
-		Held []quarantinedJSON `json:"held"`
-	}{[]quarantinedJSON{}}
+		Held     []quarantinedJSON `json:"held"`
+		Rejected []quarantinedJSON `json:"rejected"`
+	}{[]quarantinedJSON{}, []quarantinedJSON{}}
 	for _, h := range held {
-		list.Held = append(list.Held, quarantinedJSON{
+		one := quarantinedJSON{
 			ID: h.ID(cfg).String(), Upstream: h.Upstream, Wire: h.Name, Digest: h.Digest, Reason: h.Reason,
 			Findings: append([]trust.Finding{}, h.Findings...), Old: h.Old, New: h.New,
-		})
+		}
+		if h.IsRejected() {
+			one.Rejected = &h.Rejection
+			list.Rejected = append(list.Rejected, one)
+		} else {
+			list.Held = append(list.Held, one)
+		}
 	}
 	return a.PrintJSON(list)
 }
 
 func (a *app) printQuarantine(cfg *config.Config, held []trust.Held) error {
-	if len(held) == 0 {
-		a.Say("no tool waits for approval")
-		return nil
-	}
-	var b strings.Builder
+	var b, rejected strings.Builder
 	for _, h := range held {
 		id := h.ID(cfg).String()
+		if r := h.Rejection; h.IsRejected() {
+			text := strings.TrimSuffix(fmt.Sprintf("rejected by %s on %s: %s", r.By, r.At.Format(time.DateOnly), r.Reason), ": ")
+			fmt.Fprintf(&rejected, "%s@%s: %s\n", id, h.Digest[:12], text)
+			continue
+		}
 		fmt.Fprintf(&b, "%s: %s\n", id, h.Why())
 		for _, f := range h.Findings {
 			fmt.Fprintf(&b, "  %s, in %s: %s\n", f.Rule, trust.Visible(f.Where), f.Text)
@@ -143,9 +180,13 @@ func (a *app) printQuarantine(cfg *config.Config, held []trust.Held) error {
 		for line := range strings.Lines(h.Diff()) {
 			b.WriteString("  " + line)
 		}
-		fmt.Fprintf(&b, "\n  to accept it: sallyport upstreams approve %s@%s\n\n", id, h.Digest[:12])
+		fmt.Fprintf(&b, "\n  to accept it: sallyport upstreams approve %s@%s\n", id, h.Digest[:12])
+		fmt.Fprintf(&b, "  to reject it: sallyport upstreams reject %s@%s\n\n", id, h.Digest[:12])
 	}
-	return a.Print(b.String())
+	if b.Len() == 0 {
+		a.Say("no tool waits for approval")
+	}
+	return a.Print(b.String() + rejected.String())
 }
 
 // namedUpstream returns the name of an upstream in the settings, by its name or id.
@@ -164,12 +205,23 @@ func namedUpstream(cfg *config.Config, name string) (string, error) {
 	return "", &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no upstream %.80q", name), Hint: hint}
 }
 
-func (a *app) upstreamsApprove(names []string) error {
+// decision is what approve or reject does with the definitions that the command line selects.
+type decision struct {
+	done  string // in the output
+	all   bool   // all that wait, and no names
+	event func(id tool.ID, h trust.Held) audit.Event
+	apply func(b *trust.Store, held ...trust.Held) error
+}
+
+func (a *app) decide(d decision, names []string) error {
+	if d.all == (len(names) > 0) {
+		return &tool.Error{Kind: tool.Invalid, Message: "give names of upstreams or tools, or --all", Hint: "list them: sallyport upstreams review"}
+	}
 	cfg, book, held, err := a.openQuarantine()
 	if err != nil {
 		return err
 	}
-	chosen := held
+	chosen := slices.DeleteFunc(slices.Clone(held), trust.Held.IsRejected)
 	if len(names) > 0 {
 		if chosen, err = selectQuarantined(cfg, held, names); err != nil {
 			return err
@@ -180,18 +232,16 @@ func (a *app) upstreamsApprove(names []string) error {
 		return nil
 	}
 	var events []audit.Event
+	var b strings.Builder
 	for _, h := range chosen {
-		events = append(events, audit.Event{Kind: audit.DefinitionApproved, Tool: h.ID(cfg).String(), Definition: h.Digest, Note: h.Reason})
+		events = append(events, d.event(h.ID(cfg), h))
+		fmt.Fprintf(&b, "%s %s@%s\n", d.done, h.ID(cfg).String(), h.Digest[:12])
 	}
 	if err := a.RecordEvents(events...); err != nil {
 		return err
 	}
-	if err := book.Approve(chosen...); err != nil {
+	if err := d.apply(book, chosen...); err != nil {
 		return err
-	}
-	var b strings.Builder
-	for _, h := range chosen {
-		fmt.Fprintf(&b, "approved %s@%s\n", h.ID(cfg).String(), h.Digest[:12])
 	}
 	return a.Print(b.String())
 }
@@ -199,7 +249,8 @@ func (a *app) upstreamsApprove(names []string) error {
 // withDigest matches NAME@DIGEST on the command line.
 var withDigest = regexp.MustCompile(`^(.+)@([0-9a-f]{6,32})$`)
 
-// selectQuarantined returns the quarantined definitions that names on the command line select. A name that selects none is an error.
+// selectQuarantined returns the quarantined definitions that names on the command line select: the name of an upstream those that
+// wait, that of a tool also a rejected one. A name that selects none is an error.
 func selectQuarantined(cfg *config.Config, held []trust.Held, names []string) ([]trust.Held, error) {
 	var chosen []trust.Held
 	for _, name := range names {
@@ -217,7 +268,7 @@ func selectQuarantined(cfg *config.Config, held []trust.Held, names []string) ([
 		}
 		var found []trust.Held
 		for _, h := range held {
-			if h.Upstream == up && (!one || h.Name == toolName || h.Tool.ID.Name == toolName) {
+			if named := h.Name == toolName || h.Tool.ID.Name == toolName; h.Upstream == up && (one && named || !one && !h.IsRejected()) {
 				found = append(found, h)
 			}
 		}

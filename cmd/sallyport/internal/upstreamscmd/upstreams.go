@@ -26,7 +26,7 @@ func Command(shared *cli.App) *cobra.Command {
 	}
 	return cli.Group(cmd, upstreamsListCommand(a), upstreamsAddCommand(a), upstreamsRemoveCommand(a), upstreamsTestCommand(a),
 		upstreamsEditCommand(a), upstreamsSwitchCommand(a, false), upstreamsSwitchCommand(a, true), upstreamsRestartCommand(a), upstreamsLogsCommand(a),
-		upstreamsLearnCommand(a), upstreamsProfileCommand(a), upstreamsReviewCommand(a), upstreamsApproveCommand(a))
+		upstreamsLearnCommand(a), upstreamsProfileCommand(a), upstreamsReviewCommand(a), upstreamsApproveCommand(a), upstreamsRejectCommand(a))
 }
 
 func upstreamsListCommand(a *app) *cobra.Command {
