@@ -30,8 +30,11 @@ type HeldTool struct {
 	Diff  string `json:"diff"`
 	Whole bool   `json:"whole,omitempty"`
 	// Rejected says who rejected it, when and why; omitted while it waits.
-	Rejected *trust.Rejection `json:"rejected,omitempty"`
+	Rejected *Rejection `json:"rejected,omitempty"`
 }
+
+// Rejection is [trust.Rejection].
+type Rejection = trust.Rejection
 
 // HeldFinding is one thing that looks wrong with a definition.
 type HeldFinding struct {

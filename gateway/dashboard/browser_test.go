@@ -119,7 +119,7 @@ func TestScreenshots(t *testing.T) {
 		{"approvals", "/ui/approvals", 400, 720},
 		{"catalogue", "/ui/catalogue?q=open+issues", 1120, 560},
 		{"execution", "/ui/executions/e-7hq4tmnbw2x5", 1120, 940},
-		{"quarantine", "/ui/quarantine", 1120, 620},
+		{"quarantine", "/ui/quarantine", 1120, 1090},
 	} {
 		for scheme, end := range map[string]string{"light": "", "dark": "-dark"} {
 			p.Size(shot.width, shot.height)

@@ -19,7 +19,6 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
-	"sallyport/gateway/trust"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 )
@@ -97,7 +96,7 @@ func (house) HeldTools(context.Context) ([]catalog.HeldTool, error) {
 			Findings: []catalog.HeldFinding{{Rule: "text direction", Where: visible, Text: visible}}, Diff: "description:\n  " + visible + "\n"},
 		{ID: tool.ID{Upstream: "evil", Name: "z"}, Upstream: "evil", Digest: strings.Repeat("01", 32), Reason: "new", Why: "it is new", Whole: true, Diff: strings.Repeat(strings.Repeat("a very long line ", 500)+"\n", 20)},
 		{ID: tool.ID{Upstream: "evil", Name: "w"}, Upstream: "evil", Name: visible, Digest: strings.Repeat("23", 32), Reason: "suspicious", Why: "its text looks like an attack on a model", Whole: true,
-			Findings: []catalog.HeldFinding{{Rule: "orders", Where: visible, Text: visible}}, Diff: "description:\n  " + visible + "\n", Rejected: &trust.Rejection{By: evil, At: noon, Reason: evil}},
+			Findings: []catalog.HeldFinding{{Rule: "orders", Where: visible, Text: visible}}, Diff: "description:\n  " + visible + "\n", Rejected: &catalog.Rejection{By: evil, At: noon, Reason: evil}},
 	}, nil
 }
 

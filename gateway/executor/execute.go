@@ -152,6 +152,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	ex.explainInstall(&e, job.Interpreter, program)
 	explainNetwork(&e, program.Code)
 	ex.explainTools(ctx, &e, program.Code)
+	explainHeld(ctx, ex.opts, &e)
 	ex.reviewResults(&e, running.Calls, program.Code)
 	noteCode(&e, program)
 	if e.Fault != nil {

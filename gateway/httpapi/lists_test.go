@@ -15,7 +15,6 @@ import (
 	"sallyport/gateway/skills"
 	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
-	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
 )
@@ -54,7 +53,7 @@ func (house) ToolView(_ context.Context, id tool.ID) (toolsearch.ToolView, error
 func (house) HeldTools(context.Context) ([]catalog.HeldTool, error) {
 	return []catalog.HeldTool{
 		{ID: tool.ID{Upstream: "crm", Name: "held"}, Digest: "aa", Reason: "changed", Findings: []catalog.HeldFinding{}},
-		{ID: tool.ID{Upstream: "crm", Name: "poor"}, Digest: "cc", Reason: "new", Findings: []catalog.HeldFinding{}, Rejected: &trust.Rejection{By: "op", At: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Reason: "no"}},
+		{ID: tool.ID{Upstream: "crm", Name: "poor"}, Digest: "cc", Reason: "new", Findings: []catalog.HeldFinding{}, Rejected: &catalog.Rejection{By: "op", At: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Reason: "no"}},
 	}, nil
 }
 

@@ -266,12 +266,10 @@ func selectQuarantined(cfg *config.Config, held []trust.Held, names []string) ([
 		if err != nil {
 			return nil, err
 		}
-		var found []trust.Held
-		for _, h := range held {
-			if named := h.Name == toolName || h.Tool.ID.Name == toolName; h.Upstream == up && (one && named || !one && !h.IsRejected()) {
-				found = append(found, h)
-			}
-		}
+		found := slices.DeleteFunc(slices.Clone(held), func(h trust.Held) bool {
+			named := one && (h.Name == toolName || h.Tool.ID.Name == toolName)
+			return h.Upstream != up || !named && (one || h.IsRejected())
+		})
 		switch {
 		case len(found) == 0:
 			return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("nothing of %.80q waits for approval", full), Hint: "list them: sallyport upstreams review"}
