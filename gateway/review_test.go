@@ -56,7 +56,7 @@ func TestApproveHeld(t *testing.T) {
 }
 
 // TestRejectHeld: what an operator rejects is told to programs, searches and callers as such, at each gateway with the lock file
-// and after a restart; it waits for nobody and alerts nobody. Another change of the tool is a new question.
+// and after a restart; it is not pending any more, and causes no alert. Another change of the tool is a new question.
 func TestRejectHeld(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, calc)

@@ -27,7 +27,7 @@ func (d definition) pinnedAndRejected() error {
 }
 
 // Rejection is the decision of a person that a definition must not be used. It is about that
-// definition only: another one of the same tool is held until somebody decides. The lock file
+// definition only: another one of the same tool waits for a decision. The lock file
 // has a line for each:
 //
 //	rejected: {"by":"ada","at":"2026-05-01T12:00:00Z","reason":"it asks for keys"} github "create_issue" 60303ae22b998861bce3b28f33eec1be
@@ -82,7 +82,7 @@ func (l lock) parseRejected(line string) error {
 	return nil
 }
 
-// pin pins a definition, if its tool has no pin and nobody rejected it, or with replace in any case.
+// pin pins a definition, if its tool has no pin and it is not rejected, or with replace in any case.
 func (l lock) pin(d definition, replace bool) {
 	_, rejected := l.rejected[d]
 	if !replace && (rejected || l.pins[d.upstream][d.name] != "") {
@@ -92,7 +92,7 @@ func (l lock) pin(d definition, replace bool) {
 	l.pins.set(d.upstream, d.name, d.digest)
 }
 
-// pinAll pins the definitions whose tools have no pin, and that nobody rejected.
+// pinAll pins the definitions whose tools have no pin, except rejected ones.
 func (l lock) pinAll(all pins) {
 	for up, tools := range all {
 		for name, digest := range tools {
