@@ -90,6 +90,26 @@ func TestAnswerInBrowser(t *testing.T) {
 	}
 }
 
+// TestRejectInBrowser rejects a definition, once without script and once with Enter in the reason, which never approves it.
+func TestRejectInBrowser(t *testing.T) {
+	var told []string
+	p := browser.Open(t).Page(t)
+	at := startServer(t, house{told: &told})
+	reason := `section[aria-labelledby="h-` + strings.Repeat("cd", 6) + `"] input[name="reason"]`
+	p.NoScript(true)
+	p.Go(at + "/ui/quarantine")
+	p.Fill(reason, "<b>asks</b> for keys")
+	p.Follow(`section[aria-labelledby="h-` + strings.Repeat("cd", 6) + `"] button[value="reject"]`)
+	p.NoScript(false)
+	p.Go(at + "/ui/quarantine")
+	p.Fill(reason, "again")
+	p.Press("Enter")
+	p.WaitText(`.notice[role="status"]`, "Rejected: programs cannot call this definition of crm.add.")
+	if want := "reject crm.add: <b>asks</b> for keys|reject crm.add: again"; strings.Join(told, "|") != want {
+		t.Errorf("told %q", told)
+	}
+}
+
 // LiveOf returns a program that runs, for its picture.
 func (fair) LiveOf(_ context.Context, id string) (executor.Live, bool) {
 	begun := time.Now().Add(-3 * time.Second)
