@@ -39,22 +39,27 @@ func zygoteSettings(k kind) string {
 }
 
 // beginProgram makes a used or new sandbox with a zygote ready for one program: a bridge of its own and a forked process.
-func (b *instance) beginProgram(ctx context.Context) error {
+// With ahead set, the process waits for a program that is not known yet.
+func (b *instance) beginProgram(ahead bool) error {
 	z := b.zygote
-	b.stdout.flush() // what the last program left in the pipes goes to the preamble
-	b.stderr.flush()
+	b.flushOutput()
 	if b.bridge != nil {
 		if err := b.bridge.Close(); err != nil {
 			return err
 		}
 	}
-	number := z.Programs() + 1
 	var err error
-	b.bridge, err = bridge.Listen(filepath.Join(b.sockets(), strconv.Itoa(number)+".sock"), bridge.Options{Logger: b.host.log})
+	b.bridge, err = bridge.Listen(filepath.Join(b.sockets(), strconv.Itoa(z.Next())+".sock"), bridge.Options{Logger: b.host.log})
 	if err != nil {
 		return err
 	}
-	return z.Fork(number)
+	return z.Fork(ahead)
+}
+
+// flushOutput reads what the last program left in the pipes, which goes to the preamble.
+func (b *instance) flushOutput() {
+	b.stdout.flush()
+	b.stderr.flush()
 }
 
 // ended is closed when the guest of the current program has ended.

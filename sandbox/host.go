@@ -72,7 +72,7 @@ func New(opts Options) (*Host, error) {
 	h.ctx = ctx
 	h.sessions = &sessions{host: h, idle: cmp.Or(opts.SessionIdle, 10*time.Minute), open: map[sessionKey]*session{}}
 	h.pool = newPool(h, opts.Pool)
-	h.reuse = &reuse{host: h, idle: map[reuseKey][]*instance{}, usedAt: map[reuseKey]time.Time{}, retryAfter: map[kind]time.Time{}}
+	h.reuse = &reuse{host: h, used: map[reuseKey]ownerUse{}, retryAfter: map[kind]time.Time{}}
 	h.poolWork.Go(func() { h.pool.fill(ctx) })
 	h.poolWork.Go(func() { h.sweep(ctx) })
 	h.close = sync.OnceValue(func() error {

@@ -52,6 +52,7 @@ type instance struct {
 	servers   *generation
 	bridge    *bridge.Bridge  // of the only program, or of the current one
 	zygote    *zygote.Control // nil if the first process runs the program
+	begin     sync.Mutex      // of the next program, if there is a zygote; guards bridge then
 	memory    memoryGauge
 	base      int64 // memory in use before the first program, if there is a zygote
 	process   *runsc.Process
@@ -249,9 +250,11 @@ func (b *instance) clean() error {
 	if b.zygote != nil {
 		b.zygote.Close()
 	}
+	b.begin.Lock() // a process may be forked ahead at this moment
 	if b.bridge != nil {
 		errs = append(errs, b.bridge.Close())
 	}
+	b.begin.Unlock()
 	errs = append(errs, os.RemoveAll(b.dir))
 	if b.servers != nil {
 		errs = append(errs, b.host.releaseServers(b.servers))

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/sandbox/idle"
 	"sallyport/sandbox/zygote"
 )
 
@@ -43,10 +44,18 @@ type reuseKey struct {
 type reuse struct {
 	host *Host
 
-	mu         sync.Mutex
-	idle       map[reuseKey][]*instance // the last used one comes last
-	usedAt     map[reuseKey]time.Time   // when an owner's program last began or ended in a shared sandbox
-	retryAfter map[kind]time.Time       // of kinds that could not start
+	idle idle.Set[reuseKey, *instance]
+
+	mu         sync.Mutex // guards the rest
+	used       map[reuseKey]ownerUse
+	retryAfter map[kind]time.Time // of kinds that could not start
+	sparing    bool               // a spare sandbox is being started
+}
+
+// ownerUse is an owner's use of shared sandboxes.
+type ownerUse struct {
+	at   time.Time // when a program last began or ended
+	late int       // programs of the burst that found a sandbox, but no process that waited
 }
 
 // allows reports whether programs of a job may share a sandbox with others of the same owner.
@@ -75,45 +84,58 @@ func (r *reuse) keyOf(job Job, owner string) reuseKey { return reuseKey{forkKind
 // is none and a new one cannot be restored from a snapshot.
 func (r *reuse) get(ctx context.Context, job Job) (b *instance, waited bool) {
 	key := r.keyOf(job, job.Owner)
-	r.noteUse(key)
+	r.noteUse(key, true)
 	for b := r.take(key); b != nil; b = r.take(key) {
-		err := b.useAgain(ctx)
+		ahead, err := b.useAgain(ctx)
 		if err == nil {
+			if !ahead {
+				r.noteLate(key)
+			}
 			return b, true
 		}
 		r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", err)
 		b.discard()
 	}
-	return r.start(ctx, key.kind), false
+	return r.start(ctx, key.kind, false), false
 }
 
-func (r *reuse) noteUse(key reuseKey) {
+func (r *reuse) noteUse(key reuseKey, begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.usedAt[key] = time.Now()
+	late := r.used[key].late
+	if begins && time.Since(r.used[key].at) > burstGap {
+		late = 0
+	}
+	r.used[key] = ownerUse{time.Now(), late}
 }
 
-// useAgain forks the process of the next program, or returns why the sandbox must not run another one.
-func (b *instance) useAgain(ctx context.Context) error {
+// useAgain claims the process that waits for a program, or forks one: ahead tells which. It returns why the sandbox must
+// not run another program.
+func (b *instance) useAgain(ctx context.Context) (ahead bool, err error) {
+	b.begin.Lock()
+	defer b.begin.Unlock()
+	if b.zygote.Waits() {
+		return true, b.claim()
+	}
 	if err := b.zygote.Settle(ctx); err != nil {
-		return err
+		return false, err
 	}
 	if err := b.checkReuse(); err != nil { // the memory of the last program is free by now
-		return err
+		return false, err
 	}
-	return b.beginProgram(ctx)
+	return false, b.beginProgram(false)
 }
 
 // start starts a sandbox with a zygote and its first program. It returns nil while the snapshot is being made, and after a
 // failure, which is logged. A failed start is repeated after startRetryDelay.
-func (r *reuse) start(ctx context.Context, k kind) *instance {
+func (r *reuse) start(ctx context.Context, k kind, ahead bool) *instance {
 	image, err := r.host.snapshots.made(k)
 	if image == "" && err == nil {
 		return nil
 	}
 	var b *instance
 	if err == nil {
-		b, err = r.restore(ctx, k, image)
+		b, err = r.restore(ctx, k, image, ahead)
 	}
 	if err != nil && ctx.Err() == nil && r.host.ctx.Err() == nil {
 		r.host.log.Warn("sandbox for several programs", "kind", k.String(), "error", err)
@@ -126,7 +148,7 @@ func (r *reuse) start(ctx context.Context, k kind) *instance {
 }
 
 // restore restores a sandbox with a zygote from an image, and forks the process of its first program.
-func (r *reuse) restore(ctx context.Context, k kind, image string) (*instance, error) {
+func (r *reuse) restore(ctx context.Context, k kind, image string, ahead bool) (*instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, restoreLimit)
 	defer cancel()
 	b, err := r.host.openReady(ctx, k, "r-"+strings.ToLower(rand.Text()[:12]), image)
@@ -134,51 +156,34 @@ func (r *reuse) restore(ctx context.Context, k kind, image string) (*instance, e
 		return nil, err
 	}
 	b.base = b.memory.read(b.process.Sentry())
-	if err := b.beginProgram(ctx); err != nil {
+	if err := b.beginProgram(ahead); err != nil {
 		b.discard()
 		return nil, err
 	}
 	return b, nil
 }
 
-// take removes an idle sandbox, preferably one with no process of the last program left.
+// take removes an idle sandbox, preferably one with a process that waits, or with no process of the last program left.
 func (r *reuse) take(key reuseKey) *instance {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	idle := r.idle[key]
-	if len(idle) == 0 {
-		return nil
-	}
-	at := len(idle) - 1
-	for i := at; i >= 0; i-- {
-		if idle[i].zygote.Settled() {
-			at = i
-			break
-		}
-	}
-	b := idle[at]
-	if idle = slices.Delete(idle, at, at+1); len(idle) == 0 {
-		delete(r.idle, key)
-	} else {
-		r.idle[key] = idle
-	}
+	b, _ := r.idle.Take(key, func(b *instance) int { return b.zygote.Rank() })
 	return b
 }
 
 // burst reports whether the job's owner used a shared sandbox a moment ago, and whether one is idle.
 func (r *reuse) burst(job Job) (on, idle bool) {
 	key := r.keyOf(job, job.Owner)
+	n, _ := r.idle.Count(key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Since(r.usedAt[key]) < burstGap, len(r.idle[key]) > 0
+	return time.Since(r.used[key].at) < burstGap, n > 0
 }
 
 // inBurst reports whether anybody used a shared sandbox for a kind of programs a moment ago.
 func (r *reuse) inBurst(k kind) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for key, at := range r.usedAt {
-		if key.kind == forkKind(k) && time.Since(at) < demandWindow {
+	for key, use := range r.used {
+		if key.kind == forkKind(k) && time.Since(use.at) < demandWindow {
 			return true
 		}
 	}
@@ -188,21 +193,40 @@ func (r *reuse) inBurst(k kind) bool {
 // put keeps a sandbox for the next program of its owner. Until the processes of the last program have ended, they are
 // watched: a program may report its end and continue. A sandbox whose last program failed is discarded.
 func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
-	b.lastUsed = time.Now()
 	last := b.zygote.Current()
-	r.mu.Lock()
-	if b.ctx.Err() != nil || len(r.idle[key]) >= cap(r.host.slots) {
-		r.mu.Unlock()
-		b.discard()
+	if !r.keep(b, key) {
 		return
 	}
-	r.idle[key] = append(r.idle[key], b)
-	r.usedAt[key] = b.lastUsed
-	r.mu.Unlock()
-	r.evict()
-	if last != nil && last.Failure() != nil { // it has not ended, or has failed
-		r.host.cleanups.Go(func() { r.watchEnd(b, last, limits) })
+	r.noteUse(key, false)
+	r.host.cleanups.Go(func() {
+		if last.Failure() != nil { // it has not ended, or has failed
+			r.watchEnd(b, last, limits)
+		}
+		r.forkAhead(b)
+	})
+}
+
+// keep adds an idle sandbox, and reports whether it could.
+func (r *reuse) keep(b *instance, key reuseKey) bool {
+	b.lastUsed = time.Now()
+	if n, _ := r.idle.Count(key); n >= cap(r.host.slots) {
+		b.discard()
+		return false
 	}
+	r.idle.Put(key, b)
+	if b.ctx.Err() != nil { // the host may have discarded the idle ones just before
+		r.retire(b, context.Cause(b.ctx))
+		return false
+	}
+	r.evict()
+	return true
+}
+
+// retire discards a sandbox, which may be idle.
+func (r *reuse) retire(b *instance, why error) {
+	r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", why)
+	r.idle.Remove(func(idle *instance) bool { return idle == b })
+	b.discard()
 }
 
 // watchEnd discards a sandbox if its last program does not end well and in time, or uses much before it ends.
@@ -213,9 +237,7 @@ func (r *reuse) watchEnd(b *instance, last *zygote.Program, limits Limits) {
 		b.watchRest(last, limits.Memory)
 	}
 	if err := last.Failure(); err != nil && b.ctx.Err() == nil {
-		r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", err)
-		r.discardIdle(func(idle *instance) bool { return idle == b })
-		b.discard()
+		r.retire(b, err)
 	}
 }
 
@@ -237,21 +259,20 @@ func (b *instance) watchRest(last *zygote.Program, memory int64) {
 
 // evict discards the least recently used sandboxes that do not fit into the memory of the pool, where unused ones come first.
 func (r *reuse) evict() {
-	room := max(1, int(r.host.pool.limits.Memory/instanceCost)-r.host.pool.waiting())
-	r.mu.Lock()
+	room := r.room()
 	var times []time.Time
-	for _, idle := range r.idle {
-		for _, b := range idle {
-			times = append(times, b.lastUsed)
-		}
-	}
-	r.mu.Unlock()
+	r.idle.Each(func(_ reuseKey, b *instance) { times = append(times, b.lastUsed) })
 	if len(times) <= room {
 		return
 	}
 	slices.SortFunc(times, time.Time.Compare)
 	oldest := times[len(times)-room]
 	r.discardIdle(func(b *instance) bool { return b.lastUsed.Before(oldest) })
+}
+
+// room returns how many idle sandboxes fit into the memory of the pool.
+func (r *reuse) room() int {
+	return max(1, int(r.host.pool.limits.Memory/instanceCost)-r.host.pool.waiting())
 }
 
 // checkReuse returns why a sandbox must not run another program, or nil.
@@ -271,21 +292,8 @@ func (b *instance) checkReuse() error {
 
 // discardIdle discards the idle sandboxes that match.
 func (r *reuse) discardIdle(match func(*instance) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key, idle := range r.idle {
-		idle = slices.DeleteFunc(idle, func(b *instance) bool {
-			if match(b) {
-				b.discard()
-				return true
-			}
-			return false
-		})
-		if len(idle) == 0 {
-			delete(r.idle, key)
-		} else {
-			r.idle[key] = idle
-		}
+	for _, b := range r.idle.Remove(match) {
+		b.discard()
 	}
 }
 
@@ -293,7 +301,7 @@ func (r *reuse) discardIdle(match func(*instance) bool) {
 func (r *reuse) expire(now time.Time) {
 	r.discardIdle(func(b *instance) bool { return now.Sub(b.lastUsed) > reuseIdle || !b.host.isCurrent(b.servers) })
 	r.mu.Lock()
-	maps.DeleteFunc(r.usedAt, func(_ reuseKey, at time.Time) bool { return now.Sub(at) > demandWindow })
+	maps.DeleteFunc(r.used, func(_ reuseKey, use ownerUse) bool { return now.Sub(use.at) > demandWindow })
 	r.mu.Unlock()
 	r.evict()
 }

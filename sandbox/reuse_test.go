@@ -51,8 +51,12 @@ var firstOrLater = map[sandbox.Interpreter]struct{ code, want string }{
 // TestReuse: programs of one owner run in one sandbox, and each finds a new file system, process tree and output.
 func TestReuse(t *testing.T) {
 	host := openShared(t, sandbox.Python, sandbox.Node)
+	sandbox.NoSpares(host.Host)
 	for interpreter, program := range firstOrLater {
-		for range 30 {
+		for n := range 30 {
+			if n%2 == 1 {
+				sandbox.AwaitWaiting(t, host.Host, ofAlice(interpreter))
+			}
 			outcome, err := host.Run(t.Context(), sandboxtest.Job(interpreter, program.code), sandboxtest.Echo{})
 			if err != nil || outcome.Value == nil || outcome.Value.Text != program.want || outcome.Stdout.Text != "out\n" || outcome.Stderr.Text != "err\n" {
 				t.Fatalf("%s: %+v, %v; want %s", interpreter, outcome, err, program.want)

@@ -16,6 +16,8 @@ import (
 // TestReuseAttacks is group R: what a program leaves reaches neither the next program in its sandbox nor another owner's.
 func TestReuseAttacks(t *testing.T) {
 	host := openShared(t, sandbox.Python, sandbox.Node)
+	sandbox.NoSpares(host.Host) // the next program would run in the other one
+	await := func(tb testing.TB, job sandbox.Job) { tb.Helper(); sandbox.AwaitWaiting(tb, host.Host, job) }
 	programs := func(job sandbox.Job) int { return sandbox.SharedPrograms(host.Host, job) }
 	for _, attack := range sandboxtest.ReuseAttacks() { // the snapshots of all limits
 		if attack.Limit == nil {
@@ -27,7 +29,7 @@ func TestReuseAttacks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sandboxtest.RunReuseAttacks(t, sandboxtest.SharedBed{Runner: host, Programs: programs})
+	sandboxtest.RunReuseAttacks(t, sandboxtest.SharedBed{Runner: host, Programs: programs, Await: await})
 }
 
 // TestAttacksShared is TestAttacks with programs that share sandboxes.
@@ -67,12 +69,17 @@ print(len([p for p in os.listdir("/proc") if p.isdigit()]), os.listdir("/tmp"))`
 	}
 }
 
-// TestRandomShared: programs that one zygote forked draw different numbers, though they share its memory.
+// TestRandomShared: programs that one zygote forked draw different numbers, though they share its memory; also when their
+// processes waited for them.
 func TestRandomShared(t *testing.T) {
 	host := openShared(t, sandbox.Python, sandbox.Node)
+	sandbox.NoSpares(host.Host)
 	for interpreter, code := range sandboxtest.ForkedRandom {
 		seen := map[string]bool{}
-		for range 4 {
+		for n := range 6 {
+			if n%2 == 1 {
+				sandbox.AwaitWaiting(t, host.Host, ofAlice(interpreter))
+			}
 			outcome, err := host.Run(t.Context(), sandboxtest.Job(interpreter, code), sandboxtest.Echo{})
 			if err != nil || outcome.Status != sandbox.OK || strings.Count(outcome.Stdout.Text, "\n") < 12 {
 				t.Fatalf("%s: %+v, %v", interpreter, outcome, err)

@@ -17,6 +17,8 @@ type SharedBed struct {
 	Runner Runner
 	// Programs returns how many programs the waiting sandboxes have run that can run this one.
 	Programs func(job sandbox.Job) int
+	// Await waits until a process waits for this program, if a sandbox does.
+	Await func(tb testing.TB, job sandbox.Job)
 }
 
 // RunReuseAttacks runs group R: each attack is followed by a program in the same sandbox, and by one of another owner.
@@ -45,11 +47,16 @@ func (a Remains) run(t *testing.T, bed SharedBed) {
 	} else if outcome.Status != sandbox.OK && outcome.Status != sandbox.Exited {
 		t.Errorf("the attack failed: %s", show(outcome))
 	}
+	if a.Ahead {
+		bed.Await(t, a.job("alice", ""))
+	}
 	before := bed.Programs(a.job("alice", ""))
 	a.find(t, bed, "alice")
 	if after := bed.Programs(a.job("alice", "")); after != before+1 && a.ID != "R04" {
 		t.Errorf("the sandbox of the attack has run %d programs after %d: the next program was in another one", after, before)
 	}
+	bed.Await(t, a.job("alice", ""))
+	a.find(t, bed, "alice")
 	a.find(t, bed, "bob")
 	if n := late.count.Load(); n > 0 {
 		t.Errorf("%d calls after the end", n)

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,11 +21,13 @@ type Remains struct {
 	Find, Want string
 	// Gone says that the attack takes its sandbox with it.
 	Gone bool
+	// Ahead says that the next program is run by a process that waited for it.
+	Ahead bool
 }
 
 // ReuseAttacks are group R: attacks on the reuse of sandboxes.
 func ReuseAttacks() []Remains {
-	return append(processRemains, kernelRemains...)
+	return slices.Concat(processRemains, kernelRemains, waitingRemains)
 }
 
 // lookAround is Python that lists the processes that a program sees, and tells whether it can signal another.

@@ -14,16 +14,21 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
-// Control controls one zygote. Its methods are called by one goroutine at a time.
+// Control controls one zygote. Accept, Fork and Settle are called by one goroutine at a time, the others at any time.
 type Control struct {
 	listener *net.UnixListener
 	conn     net.Conn
 	lines    *bufio.Scanner
-	programs int
-	current  *Program
+
+	mu      sync.Mutex // guards the rest
+	forks   int
+	current *Program
+	waits   bool // the current process waits for a program
+	ready   bool // it is connected
 }
 
 // Program is the process of one program.
@@ -70,17 +75,53 @@ func (z *Control) Accept(ctx context.Context) error {
 	return nil
 }
 
-// Fork starts the process of the next program, which connects to a bridge of that number.
-func (z *Control) Fork(number int) error {
-	z.programs++
-	z.current = &Program{number: number, ended: make(chan struct{})}
-	if _, err := fmt.Fprintf(z.conn, "%d\n", number); err != nil {
-		z.current.err = ErrFailed
-		close(z.current.ended)
+// Fork starts the process of the next program, which connects to the bridge with the number Next. With ahead set, it waits
+// for a program that is not known yet.
+func (z *Control) Fork(ahead bool) error {
+	z.mu.Lock()
+	z.forks++
+	f := &Program{number: z.forks, ended: make(chan struct{})}
+	z.current, z.waits, z.ready = f, ahead, false
+	z.mu.Unlock()
+	if _, err := fmt.Fprintf(z.conn, "%d\n", f.number); err != nil {
+		f.err = ErrFailed
+		close(f.ended)
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	go z.await(z.current)
+	go z.await(f)
 	return nil
+}
+
+// Next returns the number of the process that Fork starts.
+func (z *Control) Next() int {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.forks + 1
+}
+
+// MarkReady says that a process is connected, if it waits.
+func (z *Control) MarkReady(f *Program) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.ready = z.waits && z.current == f
+}
+
+// Waits reports whether the current process waits for a program.
+func (z *Control) Waits() bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.waits
+}
+
+// Claim takes a process. It returns false if it does not wait for a program, as after a Claim.
+func (z *Control) Claim(f *Program) bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if !z.waits || z.current != f {
+		return false
+	}
+	z.waits, z.ready = false, false
+	return true
 }
 
 // await reads the zygote's report about a process.
@@ -105,26 +146,25 @@ func (z *Control) await(f *Program) {
 
 // Settle waits until no process of the last program is left. Another program may run if it returns nil.
 func (z *Control) Settle(ctx context.Context) error {
-	if z.current == nil {
+	current := z.Current()
+	if current == nil {
 		return nil
 	}
 	limit := time.NewTimer(EndLimit)
 	defer limit.Stop()
 	select {
-	case <-z.current.ended:
+	case <-current.ended:
 	case <-limit.C:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return z.current.Failure()
+	return current.Failure()
 }
 
 // Failure returns why no other program may run after this one, or nil. A program can end with any status, so a status
 // other than 0 says nothing about the zygote.
 func (f *Program) Failure() error {
-	select {
-	case <-f.ended:
-	default:
+	if !f.hasEnded() {
 		return errors.New("the last program does not end")
 	}
 	if f.err == nil && f.status != 0 {
@@ -133,13 +173,24 @@ func (f *Program) Failure() error {
 	return f.err
 }
 
-// Settled reports whether Settle returns at once.
-func (z *Control) Settled() bool {
-	if z.current == nil {
-		return true
+// Rank is the higher, the sooner the zygote has a process for a program.
+func (z *Control) Rank() int {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	switch {
+	case z.ready:
+		return 3
+	case z.waits:
+		return 2
+	case z.current == nil || z.current.hasEnded():
+		return 1
 	}
+	return 0
+}
+
+func (f *Program) hasEnded() bool {
 	select {
-	case <-z.current.ended:
+	case <-f.ended:
 		return true
 	default:
 		return false
@@ -154,11 +205,22 @@ func (z *Control) Close() {
 	}
 }
 
-// Programs returns how many programs were forked.
-func (z *Control) Programs() int { return z.programs }
+// Programs returns how many programs were begun.
+func (z *Control) Programs() int {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.waits {
+		return z.forks - 1
+	}
+	return z.forks
+}
 
-// Current returns the running program, or the last one; nil before the first.
-func (z *Control) Current() *Program { return z.current }
+// Current returns the running program, or the last one, or the process that waits; nil before the first.
+func (z *Control) Current() *Program {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.current
+}
 
 // Ended is closed when no process of the program is left, or the zygote has ended.
 func (f *Program) Ended() <-chan struct{} { return f.ended }
