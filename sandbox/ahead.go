@@ -5,11 +5,12 @@ package sandbox
 import (
 	"errors"
 	"runtime"
+	"time"
 )
 
 // A process takes longer to fork and to connect than a small program takes to run. So the process of the next program is
-// forked as soon as no process of the last one is left, and waits. No program ever runs in a sandbox beside a process that
-// waits. An owner whose programs follow each other faster than that gets a second sandbox, and they alternate.
+// forked as soon as no process of the last one is left, and waits. While a process waits in a sandbox, no program runs in
+// it. An owner gets a second sandbox if programs follow each other faster than that; they alternate.
 
 // spareAfter is how many programs of a burst must have waited for a process before the owner gets a second sandbox.
 const spareAfter = 4
@@ -19,6 +20,9 @@ var errWaiting = errors.New("the process that waited for a program has ended")
 
 // forkAhead forks the process of the next program, if the sandbox is idle and a processor is free.
 func (r *reuse) forkAhead(b *instance) {
+	for n := 0; n < 10 && b.checkReuse() != nil; n++ { // the memory of the last program is free soon
+		time.Sleep(memoryPoll)
+	}
 	forked, err := r.tryForkAhead(b)
 	if err != nil && b.ctx.Err() == nil {
 		r.retire(b, err)
@@ -48,7 +52,7 @@ func (r *reuse) tryForkAhead(b *instance) (forked bool, err error) {
 // processorFree reports whether fewer programs run than there are processors.
 func (r *reuse) processorFree() bool { return len(r.host.slots) < runtime.GOMAXPROCS(0) }
 
-// watchWaiting retires a sandbox whose process ends while it waits for a program.
+// watchWaiting retires a sandbox if its process ends while it waits for a program.
 func (r *reuse) watchWaiting(b *instance) {
 	b.begin.Lock()
 	link, waiting := b.bridge, b.zygote.Current()
@@ -78,7 +82,7 @@ func (b *instance) claim() error {
 }
 
 // noteLate counts a program that found no process that waited. It starts a second sandbox for the owner if such programs
-// follow each other, nothing else runs, and the memory of the pool suffices.
+// follow each other, no other program runs, and the memory of the pool suffices.
 func (r *reuse) noteLate(key reuseKey) {
 	n, total := r.idle.Count(key)
 	fits := n == 0 && len(r.host.slots) == 1 && r.processorFree() && total+2 <= r.room()

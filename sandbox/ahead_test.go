@@ -30,7 +30,7 @@ func runsNumber(t *testing.T, host sharedRunner, i sandbox.Interpreter, n int) {
 	}
 }
 
-// TestWaitingProcessEnds: a sandbox whose process ends while it waits for a program is not used again, and the next program
+// TestWaitingProcessEnds: a sandbox is not used again if its process ends while it waits for a program, and the next program
 // does not notice.
 func TestWaitingProcessEnds(t *testing.T) {
 	for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
@@ -49,7 +49,7 @@ func TestWaitingProcessEnds(t *testing.T) {
 	}
 }
 
-// TestSpareSandbox: an owner whose programs follow each other without a pause gets a second sandbox, and not a third one.
+// TestSpareSandbox: an owner gets a second sandbox, and not a third one, if programs follow each other without a pause.
 func TestSpareSandbox(t *testing.T) {
 	host := openShared(t, sandbox.Python, sandbox.Node)
 	for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {

@@ -42,7 +42,7 @@ func zygoteSettings(k kind) string {
 // With ahead set, the process waits for a program that is not known yet.
 func (b *instance) beginProgram(ahead bool) error {
 	z := b.zygote
-	b.flushOutput()
+	b.flushOutput() // what the last program left there goes to the preamble
 	if b.bridge != nil {
 		if err := b.bridge.Close(); err != nil {
 			return err
@@ -56,10 +56,10 @@ func (b *instance) beginProgram(ahead bool) error {
 	return z.Fork(ahead)
 }
 
-// flushOutput reads what the last program left in the pipes, which goes to the preamble.
+// flushOutput forwards what is in the pipes of the standard streams.
 func (b *instance) flushOutput() {
-	b.stdout.flush()
-	b.stderr.flush()
+	b.stdout.Flush()
+	b.stderr.Flush()
 }
 
 // ended is closed when the guest of the current program has ended.

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/sanitize"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/runsc"
+	"sallyport/sandbox/stream"
 	"sallyport/sandbox/zygote"
 )
 
@@ -57,8 +58,8 @@ type instance struct {
 	base      int64 // memory in use before the first program, if there is a zygote
 	process   *runsc.Process
 	cgroup    *cgroup
-	stdout    *stream
-	stderr    *stream
+	stdout    *stream.Stream
+	stderr    *stream.Stream
 	preamble  *outputBuffer   // output before and after programs, such as runsc's messages
 	since     time.Time       // when it was made
 	lastUsed  time.Time       // when its last program ended, if there is a zygote
@@ -148,12 +149,12 @@ func (b *instance) launch(stdout io.Writer, image string) error {
 	}
 	var stdio runsc.Stdio
 	for _, s := range []struct {
-		to     **stream
+		to     **stream.Stream
 		writer **os.File
 		sink   io.Writer
 	}{{&b.stdout, &stdio.Stdout, stdout}, {&b.stderr, &stdio.Stderr, b.preamble}} {
-		if *s.to, *s.writer, err = newStream(s.sink); err != nil {
-			return fmt.Errorf("make pipe: %w", err)
+		if *s.to, *s.writer, err = stream.New(s.sink); err != nil {
+			return err
 		}
 		defer func() { _ = (*s.writer).Close() }()
 	}
@@ -201,8 +202,8 @@ func (b *instance) ready(ctx context.Context) error {
 	select {
 	case <-b.process.Done():
 		exit, _ := b.process.Wait()
-		b.stdout.wait()
-		b.stderr.wait()
+		b.stdout.Wait()
+		b.stderr.Wait()
 		return fmt.Errorf("start sandbox: it ended with status %d before the program began: %s", exit, sanitize.Line(b.preamble.output().Text, 500))
 	default:
 		return fmt.Errorf("start sandbox: %w", err)
@@ -242,9 +243,9 @@ func (b *instance) alive(ctx context.Context) bool {
 func (b *instance) clean() error {
 	b.stop(stopError{Canceled})
 	errs := []error{destroySandbox(b.process, b.cgroup, &b.host.cleanups)}
-	for _, s := range []*stream{b.stdout, b.stderr} {
+	for _, s := range []*stream.Stream{b.stdout, b.stderr} {
 		if s != nil {
-			s.wait()
+			s.Wait()
 		}
 	}
 	if b.zygote != nil {
@@ -289,6 +290,6 @@ func (b *instance) discard() {
 
 // redirectOutput redirects the sandbox's further output to these writers.
 func (b *instance) redirectOutput(stdout, stderr io.Writer) {
-	b.stdout.redirect(stdout)
-	b.stderr.redirect(stderr)
+	b.stdout.Redirect(stdout)
+	b.stderr.Redirect(stderr)
 }

@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/tool"
 	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/slot"
 )
 
 var validID = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
@@ -39,8 +40,8 @@ func (h *Host) Run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 	case <-h.ctx.Done():
 		return Outcome{}, context.Cause(h.ctx)
 	}
-	job.slot = &slot{slots: h.slots, held: true}
-	defer job.slot.release()
+	job.slot = slot.Of(h.slots)
+	defer job.slot.Release()
 	if err := h.beginRun(); err != nil {
 		return Outcome{}, err
 	}
@@ -178,7 +179,7 @@ func (b *instance) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 func (e *execution) runProgram(caller bridge.Caller) (Outcome, error) {
 	limits, clock := e.job.Limits, bridge.NewClock(startLimit, func() { e.stop(stopError{TimedOut}) })
 	defer clock.Stop()
-	clock.OnChange(e.job.slot.setPaused)
+	clock.OnChange(e.job.slot.SetPaused)
 	program := bridge.Program{Code: e.job.Code, File: e.job.File, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables, Prelude: e.job.Prelude}
 	account := e.account(caller, clock)
 	e.instance.reusable = false
@@ -239,8 +240,7 @@ func (e *execution) cause(err error) error {
 // with an error it closes the sandbox and reads the streams to their end.
 func (e *execution) drainOutput(err error) {
 	if err == nil {
-		e.instance.stdout.flush()
-		e.instance.stderr.flush()
+		e.instance.flushOutput()
 		e.instance.redirectOutput(e.instance.preamble, e.instance.preamble) // output of processes that the program left running
 		return
 	}

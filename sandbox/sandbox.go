@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/slot"
 )
 
 // Interpreter is the language runtime that executes a program.
@@ -60,7 +61,7 @@ type Job struct {
 	// with concurrent calls for the two streams. It must not block or retain p; nil disables it.
 	OnOutput func(s Stream, p []byte) `json:"-"`
 
-	slot *slot
+	slot *slot.Slot
 }
 
 // Stream is a standard output stream of a program.

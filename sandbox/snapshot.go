@@ -141,7 +141,7 @@ func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	select {
 	case <-waits.ready:
 	case <-b.process.Done():
-		b.stderr.wait()
+		b.stderr.Wait()
 		return fmt.Errorf("start the guest: it ended: %.300q", b.preamble.output().Text)
 	case <-ctx.Done():
 		return fmt.Errorf("start the guest: %w", context.Cause(ctx))

@@ -64,7 +64,7 @@ func (s *Set[K, V]) removeFrom(key K, match func(V) bool) (removed []V) {
 	return removed
 }
 
-// Each calls a function with all things. No thing is added or removed meanwhile.
+// Each calls a function with all things. The set does not change until it returns.
 func (s *Set[K, V]) Each(call func(K, V)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

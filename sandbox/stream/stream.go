@@ -1,9 +1,11 @@
 //go:build linux
 
-package sandbox
+// Package stream reads the standard streams of sandboxes.
+package stream
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -12,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stream reads one standard stream of a sandbox from start to end, and writes the
+// Stream reads one standard stream of a sandbox from start to end, and writes the
 // data to the current writer.
-type stream struct {
+type Stream struct {
 	pipe    *os.File
 	flushed chan struct{}
 	done    chan struct{}
@@ -23,30 +25,30 @@ type stream struct {
 	dst io.Writer
 }
 
-// newStream makes a pipe and reads it. w is the sandbox's end; the caller closes it after the sandbox has inherited it.
-func newStream(to io.Writer) (s *stream, w *os.File, err error) {
-	s = &stream{flushed: make(chan struct{}), done: make(chan struct{}), dst: to}
+// New makes a pipe and reads it. w is the sandbox's end; the caller closes it after the sandbox has inherited it.
+func New(to io.Writer) (s *Stream, w *os.File, err error) {
+	s = &Stream{flushed: make(chan struct{}), done: make(chan struct{}), dst: to}
 	if s.pipe, w, err = os.Pipe(); err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("make pipe: %w", err)
 	}
 	go s.pump()
 	return s, w, nil
 }
 
-// redirect sets the writer of further data.
-func (s *stream) redirect(to io.Writer) {
+// Redirect sets the writer of further data.
+func (s *Stream) Redirect(to io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dst = to
 }
 
-func (s *stream) forward(p []byte) {
+func (s *Stream) forward(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _ = s.dst.Write(p)
 }
 
-func (s *stream) pump() {
+func (s *Stream) pump() {
 	defer close(s.done)
 	defer func() { _ = s.pipe.Close() }()
 	buf := make([]byte, 16<<10)
@@ -68,7 +70,7 @@ func (s *stream) pump() {
 const pipeSize = 1 << 20
 
 // drain reads the data that is in the pipe, without waiting for more.
-func (s *stream) drain(buf []byte) {
+func (s *Stream) drain(buf []byte) {
 	conn, err := s.pipe.SyscallConn()
 	if err != nil {
 		return
@@ -89,8 +91,8 @@ func (s *stream) drain(buf []byte) {
 	})
 }
 
-// flush returns when all data that was written to the pipe before has been forwarded.
-func (s *stream) flush() {
+// Flush returns when all data that was written to the pipe before has been forwarded.
+func (s *Stream) Flush() {
 	if s.pipe.SetReadDeadline(time.Unix(1, 0)) != nil {
 		<-s.done
 		return
@@ -101,5 +103,5 @@ func (s *stream) flush() {
 	}
 }
 
-// wait returns when the pipe has no writer any more.
-func (s *stream) wait() { <-s.done }
+// Wait returns when the pipe has no writer any more.
+func (s *Stream) Wait() { <-s.done }
