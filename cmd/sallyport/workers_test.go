@@ -181,7 +181,7 @@ type executed struct {
 }
 
 // execute runs a program at the gateway.
-func (s *workersSite) execute(t *testing.T, code string) <-chan executed {
+func (s *flowsSite) execute(t *testing.T, code string) <-chan executed {
 	t.Helper()
 	return s.send(t, map[string]any{"language": "python", "code": code})
 }

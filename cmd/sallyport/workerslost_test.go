@@ -24,6 +24,7 @@ type workersBank struct {
 	paid   map[string]int
 	gates  map[string]chan struct{}
 	passed map[string]bool // what look answers
+	seen   map[string]int  // how often bills were looked at
 }
 
 type bankKey struct {
@@ -59,6 +60,10 @@ func (b *workersBank) pay(_ context.Context, _ *mcp.CallToolRequest, in bankKey)
 func (b *workersBank) look(_ context.Context, _ *mcp.CallToolRequest, in bankKey) (*mcp.CallToolResult, bankAnswer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.seen == nil {
+		b.seen = map[string]int{}
+	}
+	b.seen[in.Key]++
 	return nil, bankAnswer{b.passed[in.Key]}, nil
 }
 
@@ -66,6 +71,13 @@ func (b *workersBank) pass(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.passed[key] = true
+}
+
+// waitsFor reports whether a program waits for a bill: it has looked at it again and again, so the results of earlier calls are on record.
+func (b *workersBank) waitsFor(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seen[key] > 10
 }
 
 // wasPaid is how often a bill was paid.
@@ -160,7 +172,7 @@ func (s *workersSite) wantRerun(t *testing.T, answer executed, victim, result st
 }
 
 // addUpstream adds an upstream to the settings, and has the gateway wait for a person only briefly.
-func (s *workersSite) addUpstream(t *testing.T, upstream string) {
+func (s *flowsSite) addUpstream(t *testing.T, upstream string) {
 	t.Helper()
 	path := filepath.Join(s.dir, "upstreams.yaml")
 	text, err := os.ReadFile(path)
@@ -174,7 +186,7 @@ func (s *workersSite) addUpstream(t *testing.T, upstream string) {
 }
 
 // send asks the gateway to run a program.
-func (s *workersSite) send(t *testing.T, program map[string]any) <-chan executed {
+func (s *flowsSite) send(t *testing.T, program map[string]any) <-chan executed {
 	t.Helper()
 	body, err := json.Marshal(program)
 	if err != nil {

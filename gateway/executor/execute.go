@@ -158,8 +158,8 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	if e.Fault != nil {
 		ex.opts.Skills.Explain(ctx, e.Fault.Lines)
 	}
+	ex.opts.History.Add(ctx, program, &e, started, running, ex.opts.Guard.ExecutionOrigins(ctx, running)) // which says if it was taken over
 	ex.opts.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, nil)
-	ex.opts.History.Add(ctx, program, &e, started, running, ex.opts.Guard.ExecutionOrigins(ctx, running))
 	ex.opts.Skills.OnExecutionEnd(ctx, e)
 	return e, nil
 }

@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
 	"sallyport/sandbox"
 )
 
@@ -23,7 +26,7 @@ func (h *History) OpenEnded(ctx context.Context, id string) (*journal.File, End,
 		return nil, End{}, &tool.Error{Kind: tool.Invalid, Message: "cannot resume: there is no data directory for journals", Hint: "run the program without resume"}
 	}
 	h.Flush(ctx, id)
-	f, err := journal.Open(journal.Path(h.Folder(tool.Principal(ctx)), id))
+	f, err := openLeft(h, tool.Principal(ctx), id)
 	if err != nil {
 		return nil, End{}, h.notResumable(ctx, id, err)
 	}
@@ -54,7 +57,7 @@ func orphan(h *History, f *journal.File) bool {
 	if f.Resumes == "" {
 		return false
 	}
-	before, err := journal.Open(journal.Path(h.Folder(f.Principal), f.Resumes))
+	before, err := openJournal(h, workspace.Folder(f.Principal), f.Resumes)
 	if err != nil {
 		return errors.Is(err, journal.ErrRunning)
 	}
@@ -79,6 +82,8 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 	switch {
 	case errors.Is(err, journal.ErrRunning):
 		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait until it ends"}
+	case errors.Is(err, store.ErrUnreachable):
+		return toolcall.Unavailable(err)
 	case !errors.Is(err, fs.ErrNotExist):
 		h.opts.Logger.ErrorContext(ctx, "journal cannot be read", "execution", sanitize.Line(id, 60), "error", err)
 		return &tool.Error{Kind: tool.Internal, Message: "the journal of " + sanitize.Line(id, 60) + " cannot be read", Hint: "check what it has done, then run the program without resume"}

@@ -17,6 +17,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/journal"
+	"sallyport/internal/journal/shared"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
@@ -28,8 +29,9 @@ import (
 // after the answer. It is safe for concurrent use.
 type History struct {
 	records *store.Bucket
-	Durable bool   // the store outlives the process
-	Root    string // of the journals, "" for none
+	Durable bool             // the store outlives the process
+	Root    string           // of the journals, "" for none
+	Copies  *shared.Journals // of journals, for other gateways; nil for none
 	opts    Options
 	breaker store.Breaker
 	briefs  briefs
@@ -115,11 +117,19 @@ func Open(opts Options) (*History, error) {
 	if h.Root == "" && opts.DataDir != "" {
 		h.Root = filepath.Join(opts.DataDir, "executions")
 	}
-	return h, nil
+	if h.Root != "" {
+		h.Copies, err = shared.Open(opts.Records, max(opts.Settings.Load().Journal.Keep, minCopied), opts.Logger)
+	}
+	return h, err
 }
 
 // Start starts the background work.
-func (h *History) Start() { h.work.Go(h.run) }
+func (h *History) Start() {
+	h.work.Go(h.run)
+	if h.Copies != nil {
+		h.work.Go(takeover{h}.run)
+	}
+}
 
 // Close stores the pending records and waits for that. It is idempotent.
 func (h *History) Close() {
@@ -178,7 +188,7 @@ func (h *History) sweep() {
 		return
 	}
 	if h.Durable {
-		h.recoverAll()
+		recovery{h}.all()
 		h.takeOver(context.Background())
 	} else {
 		h.handover.prune(h.opts.keep())
@@ -190,8 +200,11 @@ func (h *History) sweep() {
 // put stores a record: immediately, or soon if it is already in a journal. Its tokens are estimates until it is in the
 // store.
 func (h *History) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
-	h.opts.onRecord(record)
 	err := h.persist(ctx, record, run.Journal, fault)
+	if errors.Is(err, journal.ErrTaken) {
+		return errors.Join(err, run.Journal.Close())
+	}
+	h.opts.onRecord(record)
 	if err != nil && run.Journal == nil {
 		return err
 	}
@@ -360,7 +373,7 @@ func (h *History) find(ctx context.Context, id string) (Record, error) {
 	h.takeOver(ctx)
 	record, err := h.load(ctx, id, operator)
 	if errors.Is(err, store.ErrNotFound) {
-		if left, ok := h.fromJournal(tool.Principal(ctx), id, operator); ok {
+		if left, ok := fromJournal(h, tool.Principal(ctx), id, operator); ok {
 			return left, nil
 		}
 		h.awaitRecovery(ctx) // which locks journals

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
+	"sallyport/internal/journal"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -145,7 +146,11 @@ func (h *History) Add(ctx context.Context, program execution.Program, e *executi
 	if e.Fault != nil {
 		r.Line = faultLine(e.Fault)
 	}
-	if err := h.put(context.WithoutCancel(ctx), r, running, e.Cost, e.Fault); err != nil {
+	err := h.put(context.WithoutCancel(ctx), r, running, e.Cost, e.Fault)
+	if errors.Is(err, journal.ErrTaken) {
+		endTaken(e)
+	}
+	if err != nil {
 		h.opts.Logger.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }

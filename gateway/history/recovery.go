@@ -2,11 +2,12 @@ package history
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sallyport/gateway/execution"
@@ -83,7 +84,23 @@ func interruptedRecord(c *journal.Contents, p Program, last time.Time) Record {
 		}
 	}
 	r.Title, r.Error = execution.Title(p.Code, toolNames(r.Calls)), "the gateway ended before the program did"
+	if doubts := unfinished(r.Calls); len(doubts) > 0 {
+		r.Error += "; these calls may have been done, or not: " + strings.Join(doubts, ", ")
+	}
 	return r
+}
+
+// maxDoubts is how many calls the error of an interrupted execution names.
+const maxDoubts = 5
+
+// unfinished returns the tools of the first calls whose outcome is not known.
+func unfinished(calls []toolcall.RecordedCall) (names []string) {
+	for _, c := range calls {
+		if c.Outcome == toolcall.Unfinished && len(names) < maxDoubts {
+			names = append(names, c.Tool.String())
+		}
+	}
+	return names
 }
 
 func outcomeOf(c journal.Call) string {
@@ -96,8 +113,10 @@ func outcomeOf(c journal.Call) string {
 	return toolcall.Outcome(c.Result, nil)
 }
 
-// recoverAll records the executions of processes that are gone, from their journals.
-func (h *History) recoverAll() {
+// recovery records the executions of processes that are gone, from their journals.
+type recovery struct{ *History }
+
+func (h recovery) all() {
 	folders, _ := os.ReadDir(h.Root) // a missing directory has none
 	for _, folder := range folders {
 		for _, id := range journal.List(filepath.Join(h.Root, folder.Name())) {
@@ -105,18 +124,17 @@ func (h *History) recoverAll() {
 			case <-h.quit:
 				return
 			default:
-				h.recoverOne(journal.Path(filepath.Join(h.Root, folder.Name()), id))
+				if !journal.Settled(journal.Path(filepath.Join(h.Root, folder.Name()), id)) {
+					h.one(folder.Name(), id)
+				}
 			}
 		}
 	}
 }
 
-// recoverOne records one execution that has ended or was interrupted.
-func (h *History) recoverOne(path string) {
-	if journal.Settled(path) {
-		return
-	}
-	f, err := journal.Open(path)
+// one records one execution that has ended or was interrupted.
+func (h recovery) one(folder, id string) {
+	f, err := openJournal(h.History, folder, id)
 	if err != nil {
 		return // it still runs, or is not a journal
 	}
@@ -124,8 +142,10 @@ func (h *History) recoverOne(path string) {
 	if f.Kept {
 		return
 	}
-	end := EndOf(f.Contents, modTime(path))
-	if err := h.write(context.Background(), end.Record); err != nil {
+	end := EndOf(f.Contents, modTime(journal.Path(filepath.Join(h.Root, folder), id)))
+	if err := h.record(f, end); errors.Is(err, journal.ErrTaken) {
+		return // another gateway records it
+	} else if err != nil {
 		h.opts.Logger.Error("execution is not recorded", "execution", f.ID, "error", err)
 		return
 	}
@@ -140,8 +160,13 @@ func (h *History) recoverOne(path string) {
 	}
 }
 
+// openJournal opens a journal, with its copy if gateways share a store.
+func openJournal(h *History, folder, id string) (*journal.File, error) {
+	return journal.OpenCopied(journal.Path(filepath.Join(h.Root, folder), id), h.Copies.Copy(folder, id))
+}
+
 // fromJournal returns the record of an execution from its journal, if the store has none.
-func (h *History) fromJournal(principal, id string, operator bool) (Record, bool) {
+func fromJournal(h *History, principal, id string, operator bool) (Record, bool) {
 	if h.Root == "" {
 		return Record{}, false
 	}

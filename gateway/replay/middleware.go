@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
@@ -124,7 +125,7 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 		}
 		number, err := run.Journal.Begin(journal.Start{
 			Tool: made.Tool, Definition: made.Definition, Arguments: made.Arguments, Args: made.Args,
-			Replaces: replaces, Sync: rr.opts.Settings.Load().Journal.Sync && !rr.repeatable(made.Tool),
+			Replaces: replaces, Sync: rr.opts.Settings.Load().Journal.Sync && !rr.repeatable(made.Tool), Fence: !rr.repeatable(made.Tool),
 		})
 		if err != nil {
 			rr.logJournalError(ctx, run, err)
@@ -162,6 +163,9 @@ func (rr *Replay) logJournalError(ctx context.Context, run *toolcall.Execution, 
 }
 
 func unwritableError(err error) error {
+	if errors.Is(err, journal.ErrTaken) {
+		return &tool.Error{Kind: tool.Canceled, Message: "another gateway has taken this execution over, because this one did not answer for a while", Hint: "resume the execution", Err: err}
+	}
 	return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -112,6 +113,7 @@ func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program ex
 	if err != nil {
 		return err
 	}
+	h.Gateway = rr.opts.History.Copies.Gateway()
 	var carried []journal.Call
 	if before != nil {
 		run.Root = h.Root
@@ -120,13 +122,18 @@ func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program ex
 		answers, carried = newReplayer(before.file.Contents, before.end, before.same, before.only)
 		answers.replay, run.Replay = rr, answers
 	}
-	opts := &journal.Options{}
+	folder := rr.opts.History.Folder(run.Principal)
+	opts := &journal.Options{Copy: rr.opts.History.Copies.Copy(filepath.Base(folder), run.ID)}
 	if rr.opts.Settings.Load().Journal.Keep == 0 {
 		opts.Results = -1
 	}
-	run.Journal, err = journal.Create(rr.opts.History.Folder(run.Principal), h, carried, opts)
+	run.Journal, err = journal.Create(folder, h, carried, opts)
 	if err == nil && before != nil {
-		if err = before.file.Resume(run.ID); err != nil {
+		err = run.Journal.Flush() // else nobody could resume it if this gateway dies
+		if err == nil {
+			err = before.file.Resume(run.ID)
+		}
+		if err != nil {
 			err = errors.Join(err, run.Journal.Remove())
 		}
 	}

@@ -232,6 +232,7 @@ type File struct {
 	*Contents
 	file   *os.File
 	path   string
+	copy   Copy // nil for none
 	closed bool
 }
 
@@ -300,6 +301,12 @@ func (f *File) Settle(well bool) error {
 // write appends a frame after the valid prefix.
 func (f *File) write(kind byte, head []byte) error {
 	data := appendFrame(nil, kind, head)
+	if f.copy != nil {
+		f.copy.Append(data)
+		if err := f.copy.Flush(true); err != nil {
+			return fmt.Errorf("write copy of journal: %w", err)
+		}
+	}
 	if err := f.file.Truncate(f.Whole); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
@@ -311,7 +318,13 @@ func (f *File) write(kind byte, head []byte) error {
 }
 
 // Remove closes and removes the file.
-func (f *File) Remove() error { return errors.Join(os.Remove(f.path), f.Close()) }
+func (f *File) Remove() error {
+	err := os.Remove(f.path)
+	if f.copy != nil {
+		err = errors.Join(err, f.copy.Remove())
+	}
+	return errors.Join(err, f.Close())
+}
 
 // Close unlocks and closes the file.
 func (f *File) Close() error {

@@ -19,6 +19,8 @@ import (
 var (
 	// ErrRunning: the execution runs, or its file is locked by another reader.
 	ErrRunning = errors.New("the execution is still running")
+	// ErrTaken: another gateway has written to the copy of the journal, so this one must not continue the execution.
+	ErrTaken = errors.New("another gateway has taken the execution over")
 	// ErrDamaged: the file is not a journal, or its header cannot be read.
 	ErrDamaged = errors.New("the journal is damaged")
 )
@@ -34,6 +36,8 @@ type Header struct {
 	Principal string    `json:"principal,omitempty"`
 	Session   string    `json:"session,omitempty"`
 	Started   time.Time `json:"started"`
+	// Gateway is the process that ran it, of those that share a store; "" if none do.
+	Gateway string `json:"gateway,omitempty"`
 	// Program is the data needed to run it again, in the caller's format.
 	Program json.RawMessage `json:"program,omitempty"`
 }

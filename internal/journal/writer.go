@@ -21,12 +21,15 @@ const DefaultResults = 64 << 20
 type Options struct {
 	// Results is how many bytes of results and arguments are recorded; 0 means [DefaultResults], less than 0 none.
 	Results int64
+	// Copy gets all that is written; nil is none.
+	Copy Copy
 }
 
 // Writer writes the journal of a running execution. It is safe for concurrent use. After an error it writes nothing more: what
 // it has written stays true as long as no call is made that Begin could not record.
 type Writer struct {
 	path string
+	copy Copy // nil for none
 
 	mu        sync.Mutex
 	file      *os.File
@@ -60,6 +63,9 @@ func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error
 		return nil, fmt.Errorf("create journal: %w", err)
 	}
 	w := &Writer{path: early, file: f, remaining: room}
+	if opts != nil {
+		w.copy = opts.Copy
+	}
 	err = filelock.File(f)
 	if err == nil {
 		err = w.start(h, carried)
@@ -81,7 +87,7 @@ func (w *Writer) start(h Header, carried []Call) error {
 		return err
 	}
 	w.buf = appendFrame([]byte(magic), isHeader, head)
-	if _, err := w.file.Write(w.buf); err != nil {
+	if err := w.append(); err != nil {
 		return err
 	}
 	for _, c := range carried {
@@ -123,9 +129,18 @@ func (w *Writer) put(kind byte, c Call, replaces ...int) error {
 func (w *Writer) write(kind byte, head []byte, bodies ...[]byte) error {
 	const reuse = 1 << 20
 	w.buf = appendFrame(w.buf[:0], kind, head, bodies...)
-	_, err := w.file.Write(w.buf)
+	err := w.append()
 	if cap(w.buf) > reuse {
 		w.buf = nil
+	}
+	return err
+}
+
+// append writes the buffer to the file, and then to the copy.
+func (w *Writer) append() error {
+	_, err := w.file.Write(w.buf)
+	if err == nil && w.copy != nil {
+		w.copy.Append(w.buf)
 	}
 	return err
 }
@@ -154,6 +169,8 @@ type Start struct {
 	Replaces []int
 	// Sync makes Begin sync the journal to disk before it returns, so that the call is known after a loss of power.
 	Sync bool
+	// Fence makes Begin wait until the copy has the call, so that no other gateway has taken the execution over.
+	Fence bool
 }
 
 // Begin records that a call is about to be sent to its upstream, and returns its number.
@@ -162,7 +179,24 @@ func (w *Writer) Begin(s Start) (number int, err error) {
 	if err == nil && s.Sync {
 		err = w.do(w.sync)
 	}
+	if err == nil && s.Fence {
+		err = w.Flush()
+	}
 	return number, err
+}
+
+// Flush returns when the copy has all that was written. The error is [ErrTaken] if another gateway has taken the execution over. Without
+// a copy it does nothing.
+func (w *Writer) Flush() error { return w.flush(true) }
+
+// Confirm is as Flush, but does not begin a copy: nobody can take over an execution without one.
+func (w *Writer) Confirm() error { return w.flush(false) }
+
+func (w *Writer) flush(begin bool) error {
+	if w.copy == nil {
+		return nil
+	}
+	return w.copy.Flush(begin)
 }
 
 // sync syncs the file to disk, and the first time its folder's entry too. It is called with mu held.
@@ -182,12 +216,16 @@ func (w *Writer) sync() error {
 // Decide records a person's decision about a carried call, by its index, from 1: the call's result or error from now
 // on. The record is on disk when Decide returns.
 func (w *Writer) Decide(carried int, decision Decision, result tool.Result, failed *tool.Error) error {
-	return w.do(func() error {
+	err := w.do(func() error {
 		if err := w.put(isDecided, Call{Number: carried, State: Ended, Decision: decision, Result: result, Err: failed}); err != nil {
 			return err
 		}
 		return w.sync()
 	})
+	if err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 // Skip records a call that a person has decided not to make.
@@ -237,7 +275,10 @@ func (w *Writer) Request(carried int) error {
 
 // EndProgram records the end of the program, with its record in JSON.
 func (w *Writer) EndProgram(record json.RawMessage) error {
-	return w.do(func() error { return w.write(isProgramEnd, record) })
+	if err := w.do(func() error { return w.write(isProgramEnd, record) }); err != nil {
+		return err
+	}
+	return w.Confirm()
 }
 
 // Settle records that the execution's record is stored elsewhere, syncs the file and closes it. It can be resumed from
@@ -249,13 +290,13 @@ func (w *Writer) Settle() error {
 		}
 		return w.file.Sync()
 	})
-	return errors.Join(err, w.Close())
+	return errors.Join(err, w.Flush(), w.Close())
 }
 
 // SettleSuccess records that the program succeeded and that its record is stored elsewhere, and closes the file without a
 // sync: a loss of power may lose this.
 func (w *Writer) SettleSuccess() error {
-	return errors.Join(w.do(func() error { return w.write(isSuccess, nil) }), w.Close())
+	return errors.Join(w.do(func() error { return w.write(isSuccess, nil) }), w.Confirm(), w.Close())
 }
 
 // Contents returns what was written so far.
@@ -275,6 +316,9 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.broken = errClosed
+	if w.copy != nil {
+		w.copy.Close()
+	}
 	filelock.Unlock(w.file)
 	return w.file.Close()
 }
@@ -284,6 +328,9 @@ func (w *Writer) Remove() error {
 	err := w.Close()
 	if gone := os.Remove(w.path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, gone)
+	}
+	if w.copy != nil {
+		err = errors.Join(err, w.copy.Remove())
 	}
 	return err
 }

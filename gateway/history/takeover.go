@@ -1,0 +1,89 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"sallyport/gateway/execution"
+	"sallyport/internal/journal"
+	"sallyport/internal/sleep"
+	"sallyport/internal/store"
+	"sallyport/internal/workspace"
+)
+
+const (
+	// takeOverEvery is how often a gateway looks for executions of gateways that have died.
+	takeOverEvery = 5 * time.Second
+	// minCopied is the shortest time for which the copies of journals are kept.
+	minCopied = time.Hour
+)
+
+// takeover records the executions of gateways that have died, from the copies of their journals. Of several gateways, the one that first
+// writes the end to the copy does so; the gateway that only seemed dead cannot write there any more, so it makes no further calls.
+type takeover struct{ *History }
+
+func (h takeover) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-h.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	<-h.recovered
+	for sleep.For(ctx, takeOverEvery) == nil {
+		if h.opts.Records.Available() != nil {
+			continue
+		}
+		if err := h.Copies.Left(ctx, recovery{h.History}.one); err != nil && ctx.Err() == nil {
+			h.opts.Logger.Warn("cannot look for executions of other gateways", "error", err)
+		}
+	}
+}
+
+// record stores the record of an execution. With a copy, the end is written there first, unless the execution had one: the error is
+// [journal.ErrTaken] if another gateway has written it.
+func (h recovery) record(f *journal.File, end End) error {
+	if h.Copies == nil {
+		return h.write(context.Background(), end.Record)
+	}
+	if f.Over == nil {
+		data, err := json.Marshal(newEnd(end.Record, nil))
+		if err != nil {
+			return err
+		}
+		if err := f.End(data); err != nil {
+			return err
+		}
+		h.opts.Logger.Warn("an execution was interrupted, because its gateway was lost", "execution", f.ID, "gateway", f.Gateway)
+	}
+	_, err := h.records.Get(context.Background(), KeyOf(end.Record.Principal, f.ID)) // the gateway that ran it may have stored it
+	if errors.Is(err, store.ErrNotFound) {
+		err = h.write(context.Background(), end.Record)
+	}
+	return err
+}
+
+// openLeft opens the journal of an execution to resume it. If its gateway has died and no other has recorded that, this one does so now.
+func openLeft(h *History, principal, id string) (*journal.File, error) {
+	folder := workspace.Folder(principal)
+	f, err := openJournal(h, folder, id)
+	if err != nil || f.Over != nil || h.Copies == nil {
+		return f, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	recovery{h}.one(folder, id)
+	return openJournal(h, folder, id)
+}
+
+// endTaken makes the result of a program that of an execution that another gateway has taken over.
+func endTaken(e *execution.Result) {
+	e.Status, e.Value, e.Fault, e.Resume = execution.Interrupted, nil, nil, e.ID
+	e.Notes = append(e.Notes, "this gateway did not answer for a while, and another one has recorded the execution as interrupted: what it did since is not on record")
+}
