@@ -113,6 +113,7 @@ func settings() map[string][]string {
 		"docs/how-to/measure-your-savings.md":   {"200,000 tokens", "1,024 tokens", "10 s"},
 		"docs/how-to/plugins.md":                {"10s", "5s"},
 		"docs/how-to/privacy.md":                {"5 s"},
+		"docs/how-to/share-a-store.md":          {"10 s"},
 		"docs/how-to/remote-sandboxes.md":       {"1 s", "2 s", "4 s", "30 s"},
 		"docs/how-to/troubleshooting.md":        {"60 s"},
 		"docs/how-to/workflows.md":              {"20 s", "30 s", "5 requests a second"},

@@ -117,7 +117,7 @@ pay(key="failed")
 		resumed = <-two.send(t, map[string]any{"language": "python", "code": "from servers.bank import pay\npay(key=\"failed\")[\"done\"]", "resume": failed.Resume})
 		return resumed.Status == "ok"
 	})
-	if !strings.Contains(resumed.raw, "1 call answered from the journal") {
+	if !strings.Contains(resumed.raw, "1 call answered from the journal of "+failed.ID) {
 		t.Errorf("resumed: %s", resumed.raw)
 	}
 	if again := one.resume(t, failed.Resume); !strings.Contains(again.raw, "was resumed by "+resumed.ID) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -109,7 +110,7 @@ func (h *History) LastFailed(ctx context.Context) string {
 	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return journal.Succeeded(journal.Path(folder, id)) })
 	var last, same journal.Header // of all, and of the session
 	for _, id := range ids[:min(len(ids), maxLast)] {
-		f, err := journal.Open(journal.Path(folder, id))
+		f, err := openJournal(h, filepath.Base(folder), id)
 		if err != nil {
 			continue
 		}

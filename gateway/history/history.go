@@ -238,7 +238,12 @@ func (h *History) persist(ctx context.Context, record Record, w *journal.Writer,
 	if err != nil {
 		return err
 	}
-	return w.EndProgram(data)
+	err = w.EndProgram(data)
+	if errors.Is(err, store.ErrUnreachable) {
+		h.opts.Logger.WarnContext(ctx, "other gateways do not know yet that an execution has ended", "execution", record.ID, "error", err)
+		return nil // the file has it
+	}
+	return err
 }
 
 // withTokens returns the record with its tokens, which stay estimates if the queue is long.

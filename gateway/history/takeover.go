@@ -39,7 +39,7 @@ func (h takeover) run() {
 		if h.opts.Records.Available() != nil {
 			continue
 		}
-		if err := h.Copies.Left(ctx, recovery{h.History}.one); err != nil && ctx.Err() == nil {
+		if err := h.Copies.Left(ctx, recovery(h).one); err != nil && ctx.Err() == nil {
 			h.opts.Logger.Warn("cannot look for executions of other gateways", "error", err)
 		}
 	}

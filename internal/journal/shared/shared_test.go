@@ -107,6 +107,7 @@ func TestCopies(t *testing.T) {
 
 // readElsewhere: a journal is read at the other gateway when the first one has left, also with a result of several parts.
 func readElsewhere(t *testing.T, one, two *gateway) {
+	t.Helper()
 	w := one.create(t, "e-read", one.Gateway())
 	n := begin(t, w)
 	if _, err := two.open("e-read"); !errors.Is(err, journal.ErrRunning) || two.isLeft(t, "e-read") {
@@ -132,6 +133,7 @@ func readElsewhere(t *testing.T, one, two *gateway) {
 
 // notBegun: a program that ends at once and well has no copy; one that fails has.
 func notBegun(t *testing.T, one, two *gateway) {
+	t.Helper()
 	well, failed := one.create(t, "e-well", one.Gateway()), one.create(t, "e-failed", one.Gateway())
 	check(t, well.EndProgram(json.RawMessage(`{}`)), well.SettleSuccess())
 	check(t, failed.EndProgram(json.RawMessage(`{}`)), failed.Settle())
@@ -145,6 +147,7 @@ func notBegun(t *testing.T, one, two *gateway) {
 
 // fenced: a gateway that only seems dead makes no further call.
 func fenced(t *testing.T, one, two *gateway) {
+	t.Helper()
 	w := one.create(t, "e-fenced", gone)
 	n := begin(t, w)
 	check(t, w.End(n, result(1), nil), w.Flush())
@@ -168,6 +171,7 @@ func fenced(t *testing.T, one, two *gateway) {
 
 // claimedOnce: of two gateways that resume an execution, one does.
 func claimedOnce(t *testing.T, one, two *gateway) {
+	t.Helper()
 	w := one.create(t, "e-once", gone)
 	check(t, w.EndProgram(json.RawMessage(`{}`)), w.Settle())
 	a, err := one.open("e-once")
@@ -189,6 +193,7 @@ func claimedOnce(t *testing.T, one, two *gateway) {
 
 // endMissing: a copy gets what a gateway had written to its file only.
 func endMissing(t *testing.T, one, two *gateway) {
+	t.Helper()
 	w := one.create(t, "e-end", gone)
 	n := begin(t, w)
 	check(t, w.End(n, result(7), nil), w.Close()) // the copy waits for more
@@ -205,6 +210,7 @@ func endMissing(t *testing.T, one, two *gateway) {
 
 // halfBatch: a batch without an end does not count, and what is written next does.
 func halfBatch(t *testing.T, one, two *gateway) {
+	t.Helper()
 	w := one.create(t, "e-half", gone)
 	begin(t, w)
 	key := store.Key{"ada", "e-half"}
@@ -226,6 +232,7 @@ func halfBatch(t *testing.T, one, two *gateway) {
 
 // lostAnswer: a batch that was stored although its sender got no answer is not that of another gateway.
 func lostAnswer(t *testing.T, one, _ *gateway) {
+	t.Helper()
 	c := &journalCopy{of: one.Journals, key: store.Key{"ada", "e-answer"}}
 	c.Append([]byte("first"))
 	check(t, c.Flush(true))
@@ -248,6 +255,7 @@ func lostAnswer(t *testing.T, one, _ *gateway) {
 
 // removed: the copy of a journal is removed with it.
 func removed(t *testing.T, one, two *gateway) {
+	t.Helper()
 	w := one.create(t, "e-removed", one.Gateway())
 	begin(t, w)
 	check(t, w.Remove())
@@ -258,6 +266,7 @@ func removed(t *testing.T, one, two *gateway) {
 
 // noAnswer: without a server no call is made; with it, the copy gets all.
 func noAnswer(t *testing.T, c *natscluster.Cluster) {
+	t.Helper()
 	one, two := newGateway(t, c), newGateway(t, c)
 	w := one.create(t, "e-waits", gone)
 	begin(t, w)
