@@ -41,6 +41,7 @@ type History struct {
 
 	recovered chan struct{} // closed when the journals of earlier processes are recovered
 	quit      chan struct{} // closed by Close
+	taking    sync.Mutex    // held while a journal is recovered, which locks its file
 	work      sync.WaitGroup
 
 	mu      sync.Mutex

@@ -134,6 +134,12 @@ func (h recovery) all() {
 
 // one records one execution that has ended or was interrupted.
 func (h recovery) one(folder, id string) {
+	h.taking.Lock()
+	defer h.taking.Unlock()
+	h.recover(folder, id)
+}
+
+func (h recovery) recover(folder, id string) {
 	f, err := openJournal(h.History, folder, id)
 	if err != nil {
 		return // it still runs, or is not a journal

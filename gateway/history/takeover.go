@@ -71,6 +71,8 @@ func (h recovery) record(f *journal.File, end End) error {
 // openLeft opens the journal of an execution to resume it. If its gateway has died and no other has recorded that, this one does so now.
 func openLeft(h *History, principal, id string) (*journal.File, error) {
 	folder := workspace.Folder(principal)
+	h.taking.Lock()
+	defer h.taking.Unlock()
 	f, err := openJournal(h, folder, id)
 	if err != nil || f.Over != nil || h.Copies == nil {
 		return f, err
@@ -78,7 +80,7 @@ func openLeft(h *History, principal, id string) (*journal.File, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	recovery{h}.one(folder, id)
+	recovery{h}.recover(folder, id)
 	return openJournal(h, folder, id)
 }
 

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -277,10 +278,24 @@ func (f *File) Resume(by string) error {
 		return err
 	}
 	f.Resumed = by
-	if err := f.write(isResumed, head); err != nil {
+	err = f.write(isResumed, head)
+	if errors.Is(err, ErrTaken) && f.isOnlySettled() {
+		err = f.write(isResumed, head)
+	}
+	if err != nil {
 		return err
 	}
 	return f.file.Sync()
+}
+
+// isOnlySettled loads the copy again, and reports whether another gateway has only written there that the execution is on record.
+func (f *File) isOnlySettled() bool {
+	loaded, err := f.copy.Load()
+	if err != nil {
+		return false
+	}
+	now, err := Parse(loaded.Data)
+	return err == nil && now.Kept && !f.Kept && now.Resumed == "" && bytes.Equal(now.Over, f.Over) && len(now.Calls) == len(f.Calls)
 }
 
 // End records the end of an execution after its process died without doing so.

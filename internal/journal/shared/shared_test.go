@@ -98,7 +98,7 @@ func TestCopies(t *testing.T) {
 	t.Parallel()
 	c := natscluster.Start(t, 1)
 	for name, part := range map[string]func(t *testing.T, one, two *gateway){
-		"read": readElsewhere, "not begun": notBegun, "fenced": fenced, "claimed once": claimedOnce, "end missing": endMissing, "half a batch": halfBatch, "lost answer": lostAnswer, "removed": removed,
+		"read": readElsewhere, "not begun": notBegun, "fenced": fenced, "claimed once": claimedOnce, "settled meanwhile": settledMeanwhile, "end missing": endMissing, "half a batch": halfBatch, "lost answer": lostAnswer, "removed": removed,
 	} {
 		t.Run(name, func(t *testing.T) { part(t, newGateway(t, c), newGateway(t, c)) })
 	}
@@ -186,6 +186,28 @@ func claimedOnce(t *testing.T, one, two *gateway) {
 	b, err = two.open("e-once")
 	check(t, err)
 	if b.Resumed != "e-a" {
+		t.Errorf("resumed by %q", b.Resumed)
+	}
+	check(t, b.Close())
+}
+
+// settledMeanwhile: an execution is resumed although another gateway records it at the same time.
+func settledMeanwhile(t *testing.T, one, two *gateway) {
+	t.Helper()
+	w := one.create(t, "e-settled", gone)
+	check(t, w.EndProgram(json.RawMessage(`{}`)), w.Flush(), w.Close())
+	a, err := one.open("e-settled")
+	check(t, err)
+	b, err := two.open("e-settled")
+	check(t, err)
+	check(t, b.Settle(false), a.Resume("e-a"))
+	if err := b.Resume("e-b"); !errors.Is(err, journal.ErrTaken) {
+		t.Errorf("a second one: %v", err)
+	}
+	check(t, a.Close(), b.Close())
+	b, err = two.open("e-settled")
+	check(t, err)
+	if b.Resumed != "e-a" || !b.Kept {
 		t.Errorf("resumed by %q", b.Resumed)
 	}
 	check(t, b.Close())
