@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"sallyport/internal/weburl"
 )
 
 // guard refuses requests that a foreign web page may have triggered, by
@@ -154,7 +156,7 @@ func (g guard) origin(r *http.Request, origin string) bool {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path != "" {
 		return false
 	}
-	return isLoopback(u.Hostname())
+	return weburl.IsLoopback(u.Hostname())
 }
 
 // listed reports whether an origin is one of the settings.
@@ -166,9 +168,4 @@ func (g guard) listed(origin string) bool {
 func sameOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && strings.EqualFold(u.Host, host)
-}
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }

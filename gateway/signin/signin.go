@@ -23,6 +23,7 @@ import (
 	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/weburl"
 )
 
 // CallbackPath is the path of the redirect URI.
@@ -154,7 +155,7 @@ func (p *Provider) endpoints(ctx context.Context) (*endpoints, error) {
 		return nil, fmt.Errorf("read metadata of the provider: %w", err)
 	}
 	for name, address := range map[string]string{"authorization_endpoint": known.AuthorizationEndpoint, "token_endpoint": known.TokenEndpoint, "jwks_uri": known.JwksURI} {
-		if !config.IsSecureURL(address) {
+		if !weburl.IsSecure(address) {
 			return nil, fmt.Errorf("read metadata of the provider: its %s is no https:// URL", name)
 		}
 	}
@@ -163,10 +164,10 @@ func (p *Provider) endpoints(ctx context.Context) (*endpoints, error) {
 		ClientID: s.ClientID, ClientSecret: string(s.ClientSecret), Scopes: s.Scopes, RedirectURL: p.opts.Site + CallbackPath,
 		Endpoint: oauth2.Endpoint{AuthURL: known.AuthorizationEndpoint, TokenURL: known.TokenEndpoint, AuthStyle: authStyle(s, known)},
 	}}
-	if config.IsSecureURL(known.RevocationEndpoint) {
+	if weburl.IsSecure(known.RevocationEndpoint) {
 		at.revocation = known.RevocationEndpoint
 	}
-	if at.userinfo = known.UserinfoEndpoint; s.Userinfo && !config.IsSecureURL(at.userinfo) {
+	if at.userinfo = known.UserinfoEndpoint; s.Userinfo && !weburl.IsSecure(at.userinfo) {
 		return nil, errors.New("read metadata of the provider: its userinfo_endpoint is no https:// URL: set userinfo to false in http.login")
 	}
 	at.signOut = signOutPage(known.EndSessionEndpoint, s.ClientID)
@@ -178,7 +179,7 @@ func (p *Provider) endpoints(ctx context.Context) (*endpoints, error) {
 // along (OpenID Connect RP-Initiated Logout 1.0, section 2).
 func signOutPage(endpoint, client string) string {
 	page, err := url.Parse(endpoint)
-	if err != nil || !config.IsSecureURL(endpoint) {
+	if err != nil || !weburl.IsSecure(endpoint) {
 		return ""
 	}
 	query := page.Query()

@@ -2,11 +2,11 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
 	"net/textproto"
-	"net/url"
 	"regexp"
 	"strings"
+
+	"sallyport/internal/weburl"
 )
 
 // scopeToken matches a scope-token of RFC 6749.
@@ -35,10 +35,10 @@ func (u Upstream) authProblems(at path) []problem {
 	if a.RedirectPort != 0 {
 		all = append(all, between(under.To("redirect_port"), a.RedirectPort, 1024, 65535)...)
 	}
-	if a.ClientMetadata != "" && !isURL(a.ClientMetadata, false) {
+	if a.ClientMetadata != "" && !weburl.IsHTTPS(a.ClientMetadata) {
 		all = append(all, problem{at: under.To("client_metadata"), message: `"auth.client_metadata" must be the https:// URL of a document`})
 	}
-	if a.Issuer != "" && (!isURL(a.Issuer, true) || strings.Contains(a.Issuer, "?")) {
+	if a.Issuer != "" && (!weburl.IsSecure(a.Issuer) || strings.Contains(a.Issuer, "?")) {
 		all = append(all, problem{at: under.To("issuer"), message: `"auth.issuer" must be an https:// URL without ? and #; http:// is for this machine only`})
 	}
 	return append(all, a.clientProblems(under)...)
@@ -100,22 +100,4 @@ func scopeProblems(at path, scopes []string) []problem {
 		}
 	}
 	return all
-}
-
-// isURL reports whether text is an absolute https URL, or with loopback also an http
-// URL of this machine.
-func isURL(text string, loopback bool) bool {
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return false
-	}
-	return u.Scheme == "https" || loopback && u.Scheme == "http" && isLoopback(u.Hostname())
-}
-
-// IsSecureURL reports whether text is an https:// URL, or an http:// URL of this machine, without a user and a fragment.
-func IsSecureURL(text string) bool { return isURL(text, true) }
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }

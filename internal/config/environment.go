@@ -9,11 +9,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"gopkg.in/yaml.v3"
+
 	"sallyport/internal/imageref"
 	"sallyport/internal/reference"
+	"sallyport/internal/weburl"
 	"sallyport/internal/yamlstrict"
-
-	"gopkg.in/yaml.v3"
 )
 
 // DefaultEnvironment is the environment of executions that select none. It need not be in the file.
@@ -181,7 +182,7 @@ func (p NodePackages) problems(at path) []problem {
 
 // indexProblems never shows a part of the URL: it may hold a password.
 func indexProblems(at path, text string) []problem {
-	if text == "" || isURL(text, true) && !strings.ContainsAny(text, "?#") {
+	if text == "" || weburl.IsSecure(text) && !strings.ContainsAny(text, "?#") {
 		return nil
 	}
 	return []problem{{at: at, message: label(at) + " is an https:// URL without a user, ? and #; http:// is for this machine only"}}

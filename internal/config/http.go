@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/suggest"
+	"sallyport/internal/weburl"
 )
 
 // minToken is the least length of a token, against guessing.
@@ -27,7 +28,7 @@ func (h HTTP) problems(at path) []problem {
 		h.tokenProblems(at.To("tokens")),
 		h.operatorProblems(at),
 	)
-	if h.URL != "" && (!isURL(h.URL, true) || strings.Count(strings.TrimSuffix(h.URL, "/"), "/") != 2 || strings.ContainsAny(h.URL, "?")) {
+	if h.URL != "" && (!weburl.IsSecure(h.URL) || strings.Count(strings.TrimSuffix(h.URL, "/"), "/") != 2 || strings.ContainsAny(h.URL, "?")) {
 		all = append(all, problem{at: at.To("url"), message: `"http.url" must be https://HOST or https://HOST:PORT, without a path; http:// is for this machine only`})
 	}
 	for i, origin := range h.Origins {
@@ -110,13 +111,13 @@ func (r ResourceServer) problems(at path) []problem {
 	switch {
 	case r.Issuer == "":
 		all = append(all, missing("issuer", "the URL of the authorization server"))
-	case !isURL(r.Issuer, true) || strings.Contains(r.Issuer, "?"):
+	case !weburl.IsSecure(r.Issuer) || strings.Contains(r.Issuer, "?"):
 		all = append(all, problem{at: at.To("issuer"), message: "an issuer is an https:// URL without ? and #; http:// is for this machine only"})
 	}
 	switch {
 	case r.Audience == "":
 		all = append(all, missing("audience", "the URL that clients reach /mcp by"))
-	case !isURL(r.Audience, true):
+	case !weburl.IsSecure(r.Audience):
 		all = append(all, problem{at: at.To("audience"), message: "an audience is the https:// URL that clients reach /mcp by; http:// is for this machine only"})
 	}
 	return all

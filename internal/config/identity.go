@@ -8,6 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"sallyport/internal/identity"
+	"sallyport/internal/weburl"
 	"sallyport/internal/yamlstrict"
 )
 
@@ -74,7 +75,7 @@ func (l Login) problems(at path) []problem {
 	switch {
 	case l.Issuer == "":
 		all = append(all, missing("issuer", "the URL of the OpenID provider"))
-	case !isURL(l.Issuer, true) || strings.Contains(l.Issuer, "?"):
+	case !weburl.IsSecure(l.Issuer) || strings.Contains(l.Issuer, "?"):
 		all = append(all, problem{at: at.To("issuer"), message: "an issuer is an https:// URL without ? and #; http:// is for this machine only"})
 	}
 	if l.ClientID == "" {

@@ -11,12 +11,13 @@ import (
 	"slices"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"sallyport/internal/pii"
 	"sallyport/internal/redact"
 	"sallyport/internal/reference"
+	"sallyport/internal/weburl"
 	"sallyport/internal/yamlstrict"
-
-	"gopkg.in/yaml.v3"
 )
 
 // Recognizer is a service that finds names and addresses in prose: a Presidio analyzer, or a compatible one.
@@ -133,7 +134,7 @@ func (r Recognizer) urlProblems(at path) []problem {
 	}
 	u, err := url.Parse(r.URL)
 	switch plain := err == nil && u.Scheme == "http"; {
-	case plain && !isLoopback(u.Hostname()) && !r.Plain:
+	case plain && !weburl.IsLoopback(u.Hostname()) && !r.Plain:
 		return []problem{{at: at.To("url"), message: "personal data would go over the network as it is; use https://, or set insecure: true"}}
 	case plain && r.CA != "":
 		return []problem{{at: at.To("ca"), onKey: true, message: `"ca" belongs to a url with https://`}}

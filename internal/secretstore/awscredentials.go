@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sallyport/internal/weburl"
 )
 
 func (a *aws) fromVariables(context.Context, string) (awsKeys, error) {
@@ -144,7 +146,7 @@ func (a *aws) fromContainer(ctx context.Context, _ string) (awsKeys, error) {
 		return awsKeys{}, errNotHere
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) && !slices.Contains(containerHosts, u.Hostname()) {
+	if err != nil || u.Scheme != "https" && !weburl.IsLoopback(u.Hostname()) && !slices.Contains(containerHosts, u.Hostname()) {
 		return awsKeys{}, &Error{Kind: Refused, Message: "AWS_CONTAINER_CREDENTIALS_FULL_URI names another host than AWS's own", Fix: "use https://"}
 	}
 	header := http.Header{}
@@ -171,7 +173,7 @@ func (a *aws) fromInstance(ctx context.Context, _ string) (awsKeys, error) {
 		return awsKeys{}, errNotHere
 	}
 	base := strings.TrimSuffix(cmp.Or(a.env.first("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254"), "/")
-	if u, err := url.Parse(base); err != nil || u.Scheme == "http" && !isLoopback(u.Hostname()) && !isLinkLocal(u.Hostname()) {
+	if u, err := url.Parse(base); err != nil || u.Scheme == "http" && !weburl.IsLoopback(u.Hostname()) && !isLinkLocal(u.Hostname()) {
 		return awsKeys{}, &Error{Kind: Refused, Message: "AWS_EC2_METADATA_SERVICE_ENDPOINT must be an address of this machine"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sallyport/internal/sanitize"
+	"sallyport/internal/weburl"
 )
 
 const (
@@ -121,15 +122,10 @@ func checkAddress(what, address string, insecure bool) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, &Error{Kind: Refused, Message: "the address of " + what + " must be https://HOST[:PORT]"}
 	}
-	if u.Scheme == "http" && !insecure && !isLoopback(u.Hostname()) {
+	if u.Scheme == "http" && !insecure && !weburl.IsLoopback(u.Hostname()) {
 		return nil, &Error{Kind: Refused, Message: "secrets of " + what + " would go over the network as they are", Fix: "use https://, or set insecure: true"}
 	}
 	return u, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // environment looks up variables.

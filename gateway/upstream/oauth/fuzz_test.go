@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"sallyport/internal/weburl"
 )
 
 const endpoint = "https://mcp.example.com/v1/mcp"
@@ -167,7 +169,7 @@ func FuzzChallenge(f *testing.F) {
 			return
 		}
 		for _, p := range places {
-			if u, err := url.Parse(p.url); err != nil || u.Scheme != "https" || u.User != nil || isLoopback(u.Hostname()) {
+			if u, err := url.Parse(p.url); err != nil || u.Scheme != "https" || u.User != nil || weburl.IsLoopback(u.Hostname()) {
 				t.Errorf("metadata is looked for at %q", p.url)
 			}
 		}

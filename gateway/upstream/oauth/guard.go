@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"sallyport/internal/weburl"
 )
 
 // scopePattern matches the scopes of the RFC without characters that are special in shells.
@@ -29,12 +31,7 @@ func newGuard(endpoint string) guard {
 	if err != nil {
 		return guard{}
 	}
-	return guard{host: u.Hostname(), loopback: isLoopback(u.Hostname())}
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+	return guard{host: u.Hostname(), loopback: weburl.IsLoopback(u.Hostname())}
 }
 
 // check allows https, and http to a loopback address if the upstream is on one.
@@ -45,9 +42,9 @@ func (g guard) check(what, raw string) error {
 		return fmt.Errorf("its %s is not a URL", what)
 	case u.User != nil:
 		return fmt.Errorf("its %s holds credentials", what)
-	case isLoopback(u.Hostname()) && !g.loopback:
+	case weburl.IsLoopback(u.Hostname()) && !g.loopback:
 		return fmt.Errorf("its %s is on this machine, where the upstream is not", what)
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && weburl.IsLoopback(u.Hostname()):
 		return nil
 	}
 	return fmt.Errorf("its %s is not https", what)
