@@ -75,7 +75,7 @@ type Options struct {
 	Auth func(up config.Upstream) upstream.Authorizer
 	// PersonAuth returns the login of a principal at an HTTP upstream, of "" the one that all share. With nil, all principals
 	// share one login.
-	PersonAuth func(up config.Upstream, principal string) *oauth.Handler
+	PersonAuth func(up config.Upstream, principal string) oauth.Authorizer
 	// ManagedSecrets renews the secrets of secret managers; nil renews none.
 	ManagedSecrets ManagedSecrets
 	// Site is the address of the gateway's pages, without a path; "" if it serves none.

@@ -99,7 +99,7 @@ func (m *member) boot(c *Catalog) {
 	m.silent.Store(known == nil && c.cache.isSilent(up))
 	m.session = upstream.New(up, membership{c}.sessionOptions(m, known))
 	if up.Auth.Per == config.PerPrincipal && c.opts.PersonAuth != nil {
-		m.session = &people{session: m.session, member: m, catalog: membership{c}, await: c.opts.Login, sessions: map[string]*person{}}
+		m.session = &people{session: m.session, member: m, catalog: membership{c}, await: c.opts.Login, sessions: map[string]*person{}, replaced: map[*person]bool{}}
 	}
 	m.spawn(func(ctx context.Context) { membership{c}.connect(ctx, m, known != nil) })
 	close(m.booted)

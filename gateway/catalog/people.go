@@ -36,7 +36,8 @@ type people struct {
 
 	mu       sync.Mutex
 	sessions map[string]*person
-	provider string // whose tools the catalog shows, "" while no principal's have been taken
+	replaced map[*person]bool // in use, and no longer in sessions
+	provider string           // whose tools the catalog shows, "" while no principal's have been taken
 	closed   bool
 	closing  sync.WaitGroup
 }
@@ -67,7 +68,7 @@ func (p *people) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if err := p.await(ctx, *p.member.cfg.Load(), c, begin); err != nil {
 			return tool.Result{}, err
 		}
-		one.Reset()
+		p.replace(tool.Principal(ctx), one)
 	}
 }
 
@@ -138,7 +139,28 @@ func (p *people) enter(ctx context.Context) (one *person, leave func(), err erro
 		defer p.mu.Unlock()
 		one.users--
 		one.lastUsed = time.Now()
+		p.closeReplaced(one)
 	}, nil
+}
+
+// replace makes the next call of a principal open a new session: the upstream refuses all requests of this one, which may not
+// know it yet.
+func (p *people) replace(who string, one *person) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sessions[who] == one && !p.closed {
+		delete(p.sessions, who)
+		p.replaced[one] = true
+		p.closeReplaced(one)
+	}
+}
+
+// closeReplaced closes a replaced session that is no longer used. It is called with mu held.
+func (p *people) closeReplaced(one *person) {
+	if p.replaced[one] && one.users == 0 {
+		delete(p.replaced, one)
+		p.closing.Go(func() { _ = one.Close() }) // an error is of a connection that is no longer used
+	}
 }
 
 // open returns a new session of a principal. It is called with mu held.
@@ -201,6 +223,10 @@ func (p *people) sweep() {
 func (p *people) Close() error {
 	p.mu.Lock()
 	p.closed = true
+	for one := range p.replaced {
+		p.closing.Go(func() { _ = one.Close() })
+	}
+	clear(p.replaced)
 	for _, one := range p.sessions {
 		p.closing.Go(func() { _ = one.Close() })
 	}

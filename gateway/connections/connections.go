@@ -1,6 +1,6 @@
 // Package connections holds the logins of the callers at upstreams: each principal's own where the upstream has
-// auth.per: principal, and the one that all share elsewhere. A login begins and ends at a page of the gateway. A call can
-// wait for one. Its main type is [Connections].
+// auth.per: principal, and the one that all share elsewhere. A login begins and ends at a page of the gateway; an API key is entered
+// there. A call can wait for one. Its main type is [Connections].
 package connections
 
 import (
@@ -29,13 +29,23 @@ const (
 	FinishPath   = "/ui/finish-login"
 )
 
-// Login is a principal's login at one upstream.
+// Login is a principal's login at one upstream. It also is a [Beginner] or a [Saver].
 type Login interface {
+	Status() (oauth.Status, error)
+	// Logout revokes and deletes the tokens or the key.
+	Logout(ctx context.Context) (was, revoked bool, err error)
+}
+
+// Beginner is a login at an authorization server.
+type Beginner interface {
 	// Begin begins a login that ends at the redirect URL.
 	Begin(ctx context.Context, redirect string, scopes []string) (*oauth.Authorization, error)
-	Status() (oauth.Status, error)
-	// Logout revokes and deletes the tokens.
-	Logout(ctx context.Context) (was, revoked bool, err error)
+}
+
+// Saver is a login by an API key.
+type Saver interface {
+	// Save stores the key. The error says what is wrong with it, without showing it.
+	Save(ctx context.Context, key string) error
 }
 
 // Options are the dependencies of [Connections].
@@ -91,8 +101,8 @@ func New(opts Options) *Connections {
 type Connection struct {
 	// Upstream is the id, Name the name in the settings.
 	Upstream, Name, Description string
-	// Shared says that it is the login of all principals.
-	Shared bool
+	// Shared says that it is the login of all principals, Key that it is an API key.
+	Shared, Key bool
 	oauth.Status
 	// Error says why the login cannot be read, "" if it can.
 	Error string
@@ -114,7 +124,7 @@ func (c *Connections) Connection(ctx context.Context, id string) (Connection, er
 	if err != nil {
 		return Connection{}, err
 	}
-	one := Connection{Upstream: up.ID, Name: up.Name, Description: up.Description, Shared: k.principal == ""}
+	one := Connection{Upstream: up.ID, Name: up.Name, Description: up.Description, Shared: k.principal == "", Key: up.Auth.Type == config.AuthKey}
 	if one.Status, err = c.opts.Login(up, k.principal).Status(); err != nil {
 		one.Error = sanitize.Line(err.Error(), 300)
 	}
@@ -153,7 +163,11 @@ func (c *Connections) Begin(ctx context.Context, id string, scopes []string) (st
 	if c.opts.Site == "" {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "this gateway serves no pages", Hint: "on its machine: sallyport auth login " + up.Name}
 	}
-	a, err := c.opts.Login(up, k.principal).Begin(ctx, c.opts.Site+CallbackPath, scopes)
+	login, ok := c.opts.Login(up, k.principal).(Beginner)
+	if !ok {
+		return "", toolcall.Invalid("upstream "+id+" has no login page: it takes an API key", "")
+	}
+	a, err := login.Begin(ctx, c.opts.Site+CallbackPath, scopes)
 	if err != nil {
 		return "", &tool.Error{Kind: tool.Upstream, Message: sanitize.Line(err.Error(), 500), Err: err}
 	}
@@ -220,15 +234,36 @@ func (c *Connections) Finish(ctx context.Context, got url.Values) (id string, er
 	if err := a.authorization.Finish(ctx, got); err != nil {
 		return a.upstream, &tool.Error{Kind: tool.Failed, Message: sanitize.Line(err.Error(), 500), Err: err}
 	}
-	c.opts.Logger.InfoContext(ctx, "logged in", "upstream", a.upstream, "principal", a.principal)
+	return a.upstream, c.complete(ctx, a.key)
+}
+
+// Save stores the caller's API key for an upstream. Errors are *tool.Error.
+func (c *Connections) Save(ctx context.Context, id, value string) error {
+	up, k, err := c.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	login, ok := c.opts.Login(up, k.principal).(Saver)
+	if !ok {
+		return toolcall.Invalid("upstream "+id+" takes no API key", "connect by its login page")
+	}
+	if err := login.Save(ctx, value); err != nil {
+		return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(err.Error(), 500), Err: err}
+	}
+	return c.complete(ctx, k)
+}
+
+// complete records a login, wakes the calls that wait for it, and connects.
+func (c *Connections) complete(ctx context.Context, k key) error {
+	c.opts.Logger.InfoContext(ctx, "logged in", "upstream", k.upstream, "principal", k.principal)
 	c.watchers.Notify()
-	err = c.record(ctx, audit.UpstreamLogin, a.key)
+	err := c.record(ctx, audit.UpstreamLogin, k)
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := c.opts.Connect(limited, a.upstream); err != nil {
-		c.opts.Logger.WarnContext(ctx, "connect after login", "upstream", a.upstream, "error", err)
+	if err := c.opts.Connect(limited, k.upstream); err != nil {
+		c.opts.Logger.WarnContext(ctx, "connect after login", "upstream", k.upstream, "error", err)
 	}
-	return a.upstream, err
+	return err
 }
 
 // take removes and returns a login of the caller that has begun.

@@ -33,10 +33,11 @@ const site = "http://127.0.0.1:9"
 
 // house is a gateway before an upstream where each principal has a login of its own.
 type house struct {
-	t  *testing.T
-	g  *gateway.Gateway
-	as *authserver.Server
-	rs *oauthtest.Resource
+	t   *testing.T
+	g   *gateway.Gateway
+	as  *authserver.Server
+	rs  *oauthtest.Resource
+	dir string // of a house with keys
 }
 
 func newHouse(t *testing.T, wait string) *house {
@@ -54,7 +55,7 @@ func newHouse(t *testing.T, wait string) *house {
 		t.Fatal(err)
 	}
 	h.g, err = gateway.Open(cfg, &gateway.Options{DataDir: filepath.Join(dir, "data"), Logger: testutil.Logger(t), Site: site, PeerRequests: true,
-		PersonAuth: func(up config.Upstream, principal string) *oauth.Handler {
+		PersonAuth: func(up config.Upstream, principal string) oauth.Authorizer {
 			return oauth.New(oauth.Settings{ID: up.ID, URL: up.URL, Store: "file", Principal: principal, LoginPage: connections.Page(site, up.ID)}, &oauth.Options{Dir: filepath.Join(dir, "auth")})
 		}})
 	if err != nil {

@@ -17,6 +17,8 @@ type Connections interface {
 	Connection(ctx context.Context, id string) (connections.Connection, error)
 	// Begin begins a login and returns its state; Started returns the page of the authorization server for it.
 	Begin(ctx context.Context, id string, scopes []string) (state string, err error)
+	// Save stores an API key in place of a login.
+	Save(ctx context.Context, id, key string) error
 	Started(ctx context.Context, state string) (page string, ok bool)
 	// Finish ends a login with the parameters of the redirect.
 	Finish(ctx context.Context, got url.Values) (id string, err error)
@@ -86,7 +88,7 @@ func scopesOf(form url.Values) []string {
 	return all[:min(len(all), maxScopes)]
 }
 
-// change connects or disconnects.
+// change connects, stores a key, or disconnects.
 func (d connectionPages) change(r *request) (string, error) {
 	all, err := d.connections(r)
 	if err != nil {
@@ -94,18 +96,25 @@ func (d connectionPages) change(r *request) (string, error) {
 	}
 	id := r.PathValue("id")
 	page := connections.Path + "/" + url.PathEscape(id)
-	if r.PostFormValue("do") == "disconnect" {
-		if err := all.Disconnect(r.Context(), id); err != nil {
-			return "", err
-		}
-		r.say("Disconnected from " + id + ".")
-		return page, nil
+	switch r.PostFormValue("do") {
+	case "disconnect":
+		return page, r.sayIf(all.Disconnect(r.Context(), id), "Disconnected from "+id+".")
+	case "save":
+		return page, r.sayIf(all.Save(r.Context(), id, r.PostFormValue("key")), "Connected to "+id+". Programs that wait for it go on.")
 	}
 	state, err := all.Begin(r.Context(), id, scopesOf(r.PostForm))
 	if err != nil {
 		return "", err
 	}
 	return page + "?" + url.Values{"state": {state}}.Encode(), nil
+}
+
+// sayIf shows a text on the next page if there is no error.
+func (r *request) sayIf(err error, text string) error {
+	if err == nil {
+		r.say(text)
+	}
+	return err
 }
 
 // finish ends a login, for the redirect of the authorization server.

@@ -17,6 +17,7 @@ type logins struct{ told *[]string }
 func (logins) Connections(context.Context) []connections.Connection {
 	return []connections.Connection{
 		{Upstream: "crm", Name: "crm", Status: oauth.Status{LoggedIn: true, Since: noon, Issuer: "https://login.example", Scopes: []string{"read"}}},
+		{Upstream: "mail", Name: "mail", Key: true, Status: oauth.Status{LoggedIn: true, Since: noon}},
 		{Upstream: "evil", Name: evil, Description: evil, Shared: true, Error: evil, Status: oauth.Status{Ended: evil, Issuer: evil, Scopes: []string{evil}}},
 	}
 }
@@ -48,6 +49,14 @@ func (l logins) Finish(_ context.Context, got url.Values) (string, error) {
 	return "crm", nil
 }
 
+func (l logins) Save(_ context.Context, id, key string) error {
+	*l.told = append(*l.told, "save "+id+" "+key)
+	if key == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "the key is empty"}
+	}
+	return nil
+}
+
 func (l logins) Disconnect(_ context.Context, id string) error {
 	*l.told = append(*l.told, "disconnect "+id)
 	return nil
@@ -57,6 +66,7 @@ func (l logins) Disconnect(_ context.Context, id string) error {
 var connectionPages = map[string][]string{
 	"/ui/connections":             {"crm", "connected", "no login", "all principals"},
 	"/ui/connections/crm":         {"Connect again", "Disconnect", "https://login.example", "<code>read</code>"},
+	"/ui/connections/mail":        {"Replace the key", "Disconnect", `type="password" name="key"`, `autocomplete="off"`},
 	"/ui/connections/evil":        {"The login cannot be read", "All principals use this login."},
 	"/ui/connections/crm?scope=a": {"Requested", `name="scope" value="a"`},
 }
@@ -73,6 +83,10 @@ func TestConnect(t *testing.T) {
 	}{
 		{"ada", "/ui/connections/crm", url.Values{"do": {"connect"}, "scope": {"a", "b"}}, nil, 303, "/ui/connections/crm?state=s-1", "begin crm a,b"},
 		{"ada", "/ui/connections/crm", url.Values{"do": {"disconnect"}}, nil, 303, "/ui/connections/crm", "disconnect crm"},
+		{"ada", "/ui/connections/mail", url.Values{"do": {"save"}, "key": {"k-1"}}, nil, 303, "/ui/connections/mail", "save mail k-1"},
+		{"ada", "/ui/connections/mail", url.Values{"do": {"save"}}, nil, 400, "", "save mail "},
+		{"reader", "/ui/connections/mail", url.Values{"do": {"save"}, "key": {"k-1"}}, nil, 403, "", ""},
+		{"ada", "/ui/connections/mail", url.Values{"do": {"save"}, "key": {"k-1"}}, []string{"Sec-Fetch-Site: cross-site"}, 403, "", ""},
 		{"ada", "/ui/finish-login?state=s-1&code=c", nil, nil, 303, "/ui/connections/crm", "finish c"},
 		{"ada", "/ui/finish-login?state=s-9&code=c", nil, nil, 400, "", "finish c"},
 		{"reader", "/ui/connections/crm", url.Values{"do": {"connect"}}, nil, 403, "", ""},

@@ -44,12 +44,22 @@ type guard struct {
 	// attempts holds the attempts in flight and the failed ones, by the scope they were
 	// for: a failure for one scope does not apply to another, or to a token.
 	attempts  map[string]*authAttempt
-	denied    *loginError // why no further request is sent, nil if requests are
-	lastToken string      // the last token that was added to the redacted values
+	denied    error  // why no further request is sent, a *loginError; nil if requests are
+	lastToken string // the last token that was added to the redacted values
 }
 
 // secretProvider is an [Authorizer] with more secrets than the token of a request.
 type secretProvider interface{ Secrets() []string }
+
+// headerOf returns the header with a token. An [Authorizer] with keys has one of its own.
+func headerOf(auth Authorizer, token string) (name, value string) {
+	if k, ok := auth.(interface {
+		Header(key string) (string, string)
+	}); ok {
+		return k.Header(token)
+	}
+	return "Authorization", "Bearer " + token
+}
 
 // hideToken redacts a token, and the authorizer's other secrets, in what the upstream sends.
 func (g *guard) hideToken(token string) {
@@ -151,7 +161,7 @@ func (g *guard) try(req *http.Request, base http.RoundTripper) (*http.Response, 
 		return nil, round, err
 	}
 	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set(headerOf(g.auth, token))
 	}
 	resp, err := base.RoundTrip(req)
 	return resp, round, err
@@ -321,10 +331,7 @@ func (g *guard) close(why *loginError) error {
 func (g *guard) refusal() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.denied != nil {
-		return g.denied
-	}
-	return nil
+	return g.denied
 }
 
 // refuses reports whether a new authorization could change the response.

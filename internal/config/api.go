@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sallyport/internal/reference"
@@ -23,7 +24,7 @@ func (b Basic) isSet() bool { return b.Username != "" || b.Password != "" }
 
 // HasLogin reports whether a person can log in to an upstream over HTTP.
 func (u Upstream) HasLogin() bool {
-	return (u.Auth.Type == "" || u.Auth.Type == "oauth") && u.authorization() == ""
+	return slices.Contains([]string{"", "oauth", AuthKey}, u.Auth.Type) && u.authorization() == ""
 }
 
 // UsesOAuth reports whether requests to the API of an OpenAPI document get an OAuth token.

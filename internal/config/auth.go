@@ -4,10 +4,44 @@ import (
 	"fmt"
 	"net/textproto"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sallyport/internal/weburl"
 )
+
+// Auth configures how to get an access token for an upstream over HTTP.
+type Auth struct {
+	// Type is the way to a token: oauth is the authorization code with PKCE, by `sallyport auth
+	// login`; key is an API key that a person enters; none is never to try; default oauth.
+	Type string
+	// ClientID is the id of a pre-registered client; default: a client is registered.
+	ClientID string
+	// ClientSecret is the secret of that client.
+	ClientSecret Secret
+	// Issuer is the URL of the only authorization server to use; default the one that the
+	// upstream names.
+	Issuer string
+	// ClientMetadata is the URL of a client id metadata document to use as client id.
+	ClientMetadata string
+	// Scopes are the requested scopes; default those in the server's metadata.
+	Scopes []string
+	// RedirectPort is the loopback port of the login's redirect; default any.
+	RedirectPort int
+	// Store is where tokens are kept: auto (keyring if there is one, else file), keyring, file.
+	Store string
+	// Header is the header of an API key; default Authorization, with the scheme Bearer unless the key has another.
+	Header string
+	// Per is principal if each principal of the gateway logs in as itself, and its calls have its own token or key; default: all
+	// share one login.
+	Per string
+}
+
+// AuthKey is the value of Type for an API key that a person enters.
+const AuthKey = "key"
+
+// PerPrincipal is the value of Per for a login of each principal.
+const PerPrincipal = "principal"
 
 // scopeToken matches a scope-token of RFC 6749.
 var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
@@ -15,7 +49,7 @@ var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
 // isSet reports whether any setting differs from the defaults.
 func (a Auth) isSet() bool {
 	return a.Type != "" || a.ClientID != "" || a.ClientSecret != "" || a.ClientMetadata != "" || a.Issuer != "" || len(a.Scopes) > 0 ||
-		a.RedirectPort != 0 || a.Store != "" && a.Store != "auto" || a.Per != ""
+		a.RedirectPort != 0 || a.Header != "" || a.Store != "" && a.Store != "auto" || a.Per != ""
 }
 
 func (u Upstream) authProblems(at path) []problem {
@@ -41,7 +75,28 @@ func (u Upstream) authProblems(at path) []problem {
 	if a.Issuer != "" && (!weburl.IsSecure(a.Issuer) || strings.Contains(a.Issuer, "?")) {
 		all = append(all, problem{at: under.To("issuer"), message: `"auth.issuer" must be an https:// URL without ? and #; http:// is for this machine only`})
 	}
-	return append(all, a.clientProblems(under)...)
+	return slices.Concat(all, a.clientProblems(under), a.headerProblems(under, u.Headers))
+}
+
+// headerProblems returns what is wrong with the header of a key, beside those of the settings.
+func (a Auth) headerProblems(at path, others Secrets) []problem {
+	at = at.To("header")
+	switch one := (Secrets{a.Header: ""}); {
+	case a.Header == "":
+		return nil
+	case a.Type != AuthKey:
+		return []problem{{at: at, onKey: true, message: `"auth.header" is for the type "key"`}}
+	case len(headerProblems(at, one)) > 0:
+		return []problem{{at: at, message: fmt.Sprintf("%.40q cannot name a header", a.Header)}}
+	case len(ownHeaderProblems(at, one)) > 0:
+		return []problem{{at: at, message: fmt.Sprintf("header %.40q is set by the gateway", a.Header)}}
+	}
+	for _, name := range sortedKeys(others) {
+		if strings.EqualFold(name, a.Header) {
+			return []problem{{at: at, message: fmt.Sprintf(`header %q and "auth" would both authenticate; keep one`, name)}}
+		}
+	}
+	return nil
 }
 
 // authorization returns the name of the Authorization header as the file writes it, or "".
@@ -72,13 +127,14 @@ func (a Auth) clientProblems(at path) []problem {
 		useless("redirect_port", a.RedirectPort != 0)
 		useless("per", a.Per != "")
 		return all
-	case "none":
-		useless("per", a.Per != "")
+	case "none", AuthKey:
+		useless("per", a.Type == "none" && a.Per != "")
 		useless("client_id", a.ClientID != "")
 		useless("client_secret", a.ClientSecret != "")
 		useless("client_metadata", a.ClientMetadata != "")
 		useless("redirect_port", a.RedirectPort != 0)
 		useless("issuer", a.Issuer != "")
+		useless("scopes", a.Type == AuthKey && len(a.Scopes) > 0)
 		return all
 	}
 	if a.ClientSecret != "" && a.ClientID == "" {

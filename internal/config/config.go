@@ -313,34 +313,6 @@ type Upstream struct {
 	Problem string
 }
 
-// Auth configures how to get an access token for an upstream over HTTP.
-type Auth struct {
-	// Type is the way to a token: oauth is the authorization code with PKCE, by `sallyport auth
-	// login`; none is never to try; default oauth.
-	Type string
-	// ClientID is the id of a pre-registered client; default: a client is registered.
-	ClientID string
-	// ClientSecret is the secret of that client.
-	ClientSecret Secret
-	// Issuer is the URL of the only authorization server to use; default the one that the
-	// upstream names.
-	Issuer string
-	// ClientMetadata is the URL of a client id metadata document to use as client id.
-	ClientMetadata string
-	// Scopes are the requested scopes; default those in the server's metadata.
-	Scopes []string
-	// RedirectPort is the loopback port of the login's redirect; default any.
-	RedirectPort int
-	// Store is where tokens are kept: auto (keyring if there is one, else file), keyring, file.
-	Store string
-	// Per is principal if each principal of the gateway logs in as itself, and its calls have its own token; default: all
-	// share one login.
-	Per string
-}
-
-// PerPrincipal is the value of Per for a login of each principal.
-const PerPrincipal = "principal"
-
 // Sandbox holds the limits of one execution and the paths of its programs.
 type Sandbox struct {
 	// Timeout bounds the wall clock time; default 60s.

@@ -151,6 +151,7 @@ func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
 		{"scopes", d.Texts(&a.Scopes)},
 		{"redirect_port", scalar(d, &a.RedirectPort, yamlstrict.Count)},
 		{"store", d.OneOf(&a.Store, stores...)},
+		{"header", d.Text(&a.Header)},
 		{"per", d.OneOf(&a.Per, PerPrincipal)},
 	})
 }

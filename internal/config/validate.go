@@ -22,7 +22,7 @@ var (
 	trusts       = []string{string(TrustPin), string(TrustReview), string(TrustAllow)}
 	privacyModes = []string{string(PrivacyOff), string(PrivacyDetect), string(PrivacyTokenize), string(PrivacyBlock)}
 	transports   = []string{"auto", "streamable", "sse"}
-	authTypes    = []string{"oauth", "client_credentials", "none"}
+	authTypes    = []string{"oauth", "client_credentials", AuthKey, "none"}
 	stores       = []string{"auto", "keyring", "file"}
 )
 

@@ -15,6 +15,8 @@ type record struct {
 	Principal string `json:"principal,omitempty"`
 	Resource  string `json:"resource"`
 	Issuer    string `json:"issuer"`
+	// Key says that it is an API key, in Secret.Access.
+	Key bool `json:"key,omitempty"`
 	// Scopes are those granted, or those requested if the server does not send them.
 	Scopes []string `json:"scopes,omitempty"`
 	// Since is the time of the login, Renewed that of the last token, Expires its expiry (zero if unknown), Life its lifetime.

@@ -44,6 +44,7 @@ const (
 type store struct {
 	dir, id, url, principal, kind string
 	page                          string // where the principal logs in
+	key                           bool   // whether records are API keys
 	now                           func() time.Time
 
 	mu       sync.Mutex
@@ -149,7 +150,7 @@ func (s *store) decode(data []byte) (*record, error) {
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, s.lostError("the stored login is damaged")
 	}
-	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url || r.Principal != s.principal {
+	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url || r.Principal != s.principal || r.Key != s.key {
 		return nil, s.lostError("the stored login is not for " + s.id)
 	}
 	return r, nil

@@ -205,14 +205,19 @@ func CheckLogin(up config.Upstream) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "upstream " + up.Name + " has no login: " + why}
 }
 
-// NewAuthorizer returns the OAuth handler of an upstream over HTTP, for the login of a principal, "" for the one that all share.
-// The principal logs in at that page, "" for none.
-func (a *App) NewAuthorizer(up config.Upstream, principal, page string) *oauth.Handler {
-	return oauth.New(oauth.Settings{
+// NewAuthorizer returns the login of a principal at an upstream over HTTP, of "" the one that all share: an API key, or OAuth. The
+// principal logs in at that page, "" for none.
+func (a *App) NewAuthorizer(up config.Upstream, principal, page string) oauth.Authorizer {
+	settings := oauth.Settings{
 		Principal: principal, LoginPage: page,
 		ID: up.ID, URL: up.URL, Socket: up.Socket, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
 		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Issuer: up.Auth.Issuer, Store: up.Auth.Store,
-	}, &oauth.Options{Dir: oauth.Dir(a.Env)})
+	}
+	opts := &oauth.Options{Dir: oauth.Dir(a.Env)}
+	if up.Auth.Type == config.AuthKey {
+		return oauth.NewKey(settings, up.Auth.Header, opts)
+	}
+	return oauth.New(settings, opts)
 }
 
 // requestRelease asks standby processes to release the records, and reports whether one does.

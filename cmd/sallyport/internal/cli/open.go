@@ -31,7 +31,7 @@ func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Opt
 		}
 		return a.NewAuthorizer(up, "", "")
 	}
-	opts.PersonAuth = func(up config.Upstream, principal string) *oauth.Handler {
+	opts.PersonAuth = func(up config.Upstream, principal string) oauth.Authorizer {
 		page := ""
 		if principal != "" {
 			page = connections.Page(opts.Site, up.ID)

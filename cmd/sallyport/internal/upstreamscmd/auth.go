@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/connections"
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
 	"sallyport/internal/secret"
@@ -55,8 +56,11 @@ func authLoginCommand(a *app) *cobra.Command {
 		Use:   "login [flags] UPSTREAM",
 		Short: "log in to an upstream",
 		Long: `Login opens the upstream's login page in a browser, waits for the answer and
-stores the tokens. A running gateway uses them without a restart.`,
+stores the tokens. A running gateway uses them without a restart. For an upstream
+with auth.type key it reads an API key from stdin instead; input at a terminal is
+not shown.`,
 		Example: `  sallyport auth login tickets
+  sallyport auth login crm --principal token:ada < key.txt
   sallyport auth login tickets --scope tickets:write
   sallyport auth login tickets --paste    the browser is on another machine`,
 		Args: oneUpstream,
@@ -82,6 +86,15 @@ func (a *app) authLogin(ctx context.Context, name string, flags loginFlags) erro
 	if err != nil {
 		return err
 	}
+	if saver, ok := h.(connections.Saver); ok {
+		return a.saveKey(ctx, saver, up)
+	}
+	login, ok := h.(interface {
+		Login(ctx context.Context, how oauth.Login) error
+	})
+	if !ok {
+		return &tool.Error{Kind: tool.Invalid, Message: "upstream " + up.Name + " has no login page"}
+	}
 	ctx, cancel := context.WithTimeout(ctx, flags.wait)
 	defer cancel()
 	how := oauth.Login{Scopes: flags.scopes, Show: func(page string) {
@@ -95,7 +108,7 @@ func (a *app) authLogin(ctx context.Context, name string, flags loginFlags) erro
 	} else if !flags.noBrowser {
 		how.Browse = cli.OpenBrowser
 	}
-	if err := h.Login(ctx, how); err != nil {
+	if err := login.Login(ctx, how); err != nil {
 		return err
 	}
 	state, err := h.Status()
@@ -105,9 +118,21 @@ func (a *app) authLogin(ctx context.Context, name string, flags loginFlags) erro
 	return a.Print("logged in to " + up.Name + " (tokens are in the " + state.Store + ")")
 }
 
-// authorizer returns the OAuth handler of an upstream by its name or its id, for the login of a principal, "" for the one that
+// saveKey reads an API key and stores it.
+func (a *app) saveKey(ctx context.Context, saver connections.Saver, up config.Upstream) error {
+	key, err := a.readSecret(ctx)
+	if err != nil {
+		return fmt.Errorf("read the key: %w", err)
+	}
+	if err := saver.Save(ctx, key); err != nil {
+		return &tool.Error{Kind: tool.Invalid, Message: err.Error()}
+	}
+	return a.Print("stored the API key for " + up.Name)
+}
+
+// authorizer returns the login at an upstream by its name or its id, for the login of a principal, "" for the one that
 // all share.
-func (a *app) authorizer(name, principal string) (*oauth.Handler, config.Upstream, error) {
+func (a *app) authorizer(name, principal string) (oauth.Authorizer, config.Upstream, error) {
 	cfg, err := a.Load()
 	if err != nil {
 		return nil, config.Upstream{}, err
@@ -195,7 +220,7 @@ func (a *app) authStatus(args []string, principal string, asJSON bool) error {
 	return a.printLogins(list.Logins)
 }
 
-func loginOf(h *oauth.Handler, up config.Upstream) loginJSON {
+func loginOf(h connections.Login, up config.Upstream) loginJSON {
 	l := loginJSON{Name: up.Name, Auth: cmp.Or(cli.AuthType(up), "oauth")}
 	if up.Problem != "" {
 		l.State = up.Problem
@@ -268,6 +293,8 @@ func (a *app) authLogout(ctx context.Context, name, principal string) error {
 		return a.Print("there was no login to " + up.Name)
 	case revoked:
 		return a.Print("logged out of " + up.Name + "; its tokens are revoked")
+	case up.Auth.Type == config.AuthKey:
+		return a.Print("deleted the API key for " + up.Name + "; it stays valid until you revoke it there")
 	}
 	return a.Print("logged out of " + up.Name + "; its server cannot revoke tokens, so they stay valid until they expire")
 }
