@@ -37,7 +37,7 @@ type people struct {
 	mu       sync.Mutex
 	sessions map[string]*person
 	replaced map[*person]bool // in use, and no longer in sessions
-	provider string           // whose tools the catalog shows, "" while no principal's have been taken
+	provider string           // the catalog shows its tools; "" while no principal's have been taken
 	closed   bool
 	closing  sync.WaitGroup
 }

@@ -169,7 +169,7 @@ func TestEachHasItsOwnKey(t *testing.T) {
 	}
 }
 
-// waitsForKey makes a call whose key the server refuses, sees that it is asked for, and saves a new one.
+// waitsForKey makes a call with a key that the server refuses, sees that the key has ended, and saves a new one.
 func (h *house) waitsForKey(who, key string) {
 	h.t.Helper()
 	answered := make(chan error, 1)

@@ -93,7 +93,7 @@ func interruptedRecord(c *journal.Contents, p Program, last time.Time) Record {
 // maxDoubts is how many calls the error of an interrupted execution names.
 const maxDoubts = 5
 
-// unfinished returns the tools of the first calls whose outcome is not known.
+// unfinished returns the tools of the first calls without a known outcome.
 func unfinished(calls []toolcall.RecordedCall) (names []string) {
 	for _, c := range calls {
 		if c.Outcome == toolcall.Unfinished && len(names) < maxDoubts {

@@ -129,7 +129,7 @@ func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program ex
 	}
 	run.Journal, err = journal.Create(folder, h, carried, opts)
 	if err == nil && before != nil {
-		err = run.Journal.Flush() // else nobody could resume it if this gateway dies
+		err = run.Journal.Flush() // else no gateway could resume it after this one has died
 		if err == nil {
 			err = before.file.Resume(run.ID)
 		}

@@ -92,7 +92,7 @@ func (l lock) pin(d definition, replace bool) {
 	l.pins.set(d.upstream, d.name, d.digest)
 }
 
-// pinAll pins the definitions whose tools have no pin, except rejected ones.
+// pinAll pins the definitions of tools without a pin, except rejected ones.
 func (l lock) pinAll(all pins) {
 	for up, tools := range all {
 		for name, digest := range tools {

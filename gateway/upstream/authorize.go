@@ -48,9 +48,6 @@ type guard struct {
 	lastToken string // the last token that was added to the redacted values
 }
 
-// secretProvider is an [Authorizer] with more secrets than the token of a request.
-type secretProvider interface{ Secrets() []string }
-
 // headerOf returns the header with a token. An [Authorizer] with keys has one of its own.
 func headerOf(auth Authorizer, token string) (name, value string) {
 	if k, ok := auth.(interface {
@@ -70,7 +67,7 @@ func (g *guard) hideToken(token string) {
 	if known {
 		return
 	}
-	if s, ok := g.auth.(secretProvider); ok {
+	if s, ok := g.auth.(interface{ Secrets() []string }); ok {
 		g.redactor.learn(s.Secrets()...)
 	}
 	g.redactor.learn(token)
@@ -110,15 +107,12 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.reason }
 
-// remedyProvider is an [Authorizer] with its own advice for a refused token.
-type remedyProvider interface{ Remedy() string }
-
-// remedyFor returns what a user can do when the upstream refuses the authorization.
+// remedyFor returns what a user can do when the upstream refuses the authorization. An [Authorizer] may have its own advice.
 func remedyFor(s Settings, auth Authorizer) string {
 	if hasKey(s) {
 		return "check its Authorization header"
 	}
-	if r, ok := auth.(remedyProvider); ok {
+	if r, ok := auth.(interface{ Remedy() string }); ok {
 		return r.Remedy()
 	}
 	return "a person has to run: sallyport auth login " + s.ID

@@ -78,7 +78,7 @@ func (u Upstream) authProblems(at path) []problem {
 	return slices.Concat(all, a.clientProblems(under), a.headerProblems(under, u.Headers))
 }
 
-// headerProblems returns what is wrong with the header of a key, beside those of the settings.
+// headerProblems returns what is wrong with the header of a key, which must differ from the headers of the settings.
 func (a Auth) headerProblems(at path, others Secrets) []problem {
 	at = at.To("header")
 	switch one := (Secrets{a.Header: ""}); {

@@ -1,14 +1,10 @@
 package config
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"sallyport/internal/envfile"
 	"sallyport/internal/reference"
-	"sallyport/internal/sanitize"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -36,7 +32,7 @@ func readEnvFile(d *decoder, root *yaml.Node, c *Config) {
 		d.refs.Vars, err = envfile.Parse(data)
 	}
 	if err != nil {
-		d.Fail(at, n, "%s", envFileMessage(displayPath(d.Source.Path, name), err))
+		d.Fail(at, n, "%s", envfile.Message(displayPath(d.Source.Path, name), err))
 	}
 	for name, value := range d.refs.Vars { // secret even if it is not referenced
 		d.refs.Note(name, value)
@@ -49,22 +45,4 @@ func displayPath(file, name string) string {
 		return filepath.Clean(name)
 	}
 	return filepath.Join(filepath.Dir(file), name)
-}
-
-func envFileMessage(file string, err error) string {
-	file = sanitize.Line(file, 300)
-	if e, ok := errors.AsType[*envfile.LineError](err); ok {
-		return fmt.Sprintf("%s:%d: %s", file, e.Line, e.Message)
-	}
-	switch {
-	case errors.Is(err, envfile.ErrPublic):
-		return fmt.Sprintf("others can read %s; run: chmod 600 %[1]s", file)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("there is no file %s; correct the path, which starts at the directory of this file, or remove the key", file)
-	}
-	why := err
-	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		why = pathErr.Err
-	}
-	return fmt.Sprintf("%s cannot be read: %s", file, sanitize.Line(why.Error(), 200))
 }

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/settingsfile"
 )
 
-// Convert returns the entry that runs in a sandbox the image of an entry whose command is docker run or podman run; ok is false for
+// Convert returns an entry that runs the image in a sandbox, in place of docker run or podman run; ok is false for
 // another command. The error says which of its options a sandbox does not have.
 func Convert(e settingsfile.Entry) (made settingsfile.Entry, ok bool, err error) {
 	program := filepath.Base(e.Command)

@@ -2,10 +2,13 @@ package envfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 
+	"sallyport/internal/sanitize"
 	"sallyport/internal/yamlstrict"
 )
 
@@ -46,4 +49,23 @@ func ReadPrivate(path string) ([]byte, error) {
 		err = errors.New("it is larger than 1 MiB")
 	}
 	return data, err
+}
+
+// Message returns what is wrong with the file of an error, and what to do. The file is as a person knows it.
+func Message(file string, err error) string {
+	file = sanitize.Line(file, 300)
+	if e, ok := errors.AsType[*LineError](err); ok {
+		return fmt.Sprintf("%s:%d: %s", file, e.Line, e.Message)
+	}
+	switch {
+	case errors.Is(err, ErrPublic):
+		return fmt.Sprintf("others can read %s; run: chmod 600 %[1]s", file)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("there is no file %s; correct the path, which starts at the directory of this file, or remove the key", file)
+	}
+	why := err
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		why = pathErr.Err
+	}
+	return fmt.Sprintf("%s cannot be read: %s", file, sanitize.Line(why.Error(), 200))
 }

@@ -189,7 +189,7 @@ func (w *Writer) Begin(s Start) (number int, err error) {
 // a copy it does nothing.
 func (w *Writer) Flush() error { return w.flush(true) }
 
-// Confirm is as Flush, but does not begin a copy: nobody can take over an execution without one.
+// Confirm is as Flush, but does not begin a copy: without one, no gateway can take over an execution.
 func (w *Writer) Confirm() error { return w.flush(false) }
 
 func (w *Writer) flush(begin bool) error {

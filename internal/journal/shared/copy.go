@@ -134,8 +134,8 @@ func (c *journalCopy) send() error {
 	return err
 }
 
-// store appends a batch. The error is [store.ErrConflict] if another gateway has appended something, and not this one in an attempt whose
-// answer was lost.
+// store appends a batch. The error is [store.ErrConflict] if another gateway has appended something, and not this one in an attempt
+// with a lost answer.
 func (c *journalCopy) store(after uint64, batch []byte) (uint64, error) {
 	ctx := context.Background() // the store bounds the time
 	revision, err := c.of.append(ctx, c.key, after, batch)
