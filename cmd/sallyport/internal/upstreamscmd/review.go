@@ -186,7 +186,10 @@ func (a *app) printQuarantine(cfg *config.Config, held []trust.Held) error {
 	if b.Len() == 0 {
 		a.Say("no tool waits for approval")
 	}
-	return a.Print(b.String() + rejected.String())
+	if b.WriteString(rejected.String()); b.Len() == 0 {
+		return nil
+	}
+	return a.Print(b.String())
 }
 
 // namedUpstream returns the name of an upstream in the settings, by its name or id.
