@@ -28,19 +28,12 @@ func TestAddIsolatedServer(t *testing.T) {
 	dir := testutil.ShortDir(t)
 	settings := filepath.Join(dir, "upstreams.yaml")
 	writeText(t, settings, "registry: "+servers.URL+"\nupstreams: {}\nsandbox: {runsc: "+runsc+", pool: {max: 0}, typecheck: false} # mine\n")
-	env := append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_RUNTIME_DIR="+dir, "npm_config_registry="+packages.URL, "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere/bus")
-	sallyport := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), "sallyport", args...)
-		cmd.Dir, cmd.Env = dir, env
-		return cmd
-	}
+	user := packageUser{t, dir, packages.URL}
 	run := func(want string, args ...string) {
 		t.Helper()
-		if out, err := sallyport(args...).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
-			t.Fatalf("%v: %v, want %s in\n%s", args, err, want, out)
-		}
+		user.run(want, append([]string{"sallyport"}, args...)...)
 	}
-	serve := sallyport("serve", "--http", "127.0.0.1:0")
+	serve := user.command("sallyport", "serve", "--http", "127.0.0.1:0")
 	address, rest := startListening(t, serve)
 	run("added weather to upstreams.yaml: 1 tool (ask)", "add", "io.github.acme/weather", "--yes", "--host", "api.test", "--set", "place="+place, "--set", "WEATHER_KEY=hunter2-hunter2")
 	if text, err := os.ReadFile(settings); err != nil || !strings.Contains(string(text), "} # mine\n") || strings.Contains(string(text), "hunter2") {
@@ -62,6 +55,27 @@ func TestAddIsolatedServer(t *testing.T) {
 		t.Error(err)
 	}
 	<-rest
+}
+
+// packageUser is a user with a home directory, a registry of npm packages and no keyring.
+type packageUser struct {
+	t             *testing.T
+	dir, registry string
+}
+
+func (u packageUser) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(u.t.Context(), args[0], args[1:]...)
+	cmd.Dir = u.dir
+	cmd.Env = append(os.Environ(), "HOME="+u.dir, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_RUNTIME_DIR="+u.dir, "npm_config_registry="+u.registry, "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere/bus")
+	return cmd
+}
+
+// run wants that a command succeeds, and that its output contains a text.
+func (u packageUser) run(want string, args ...string) {
+	u.t.Helper()
+	if out, err := u.command(args...).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+		u.t.Fatalf("%v: %v, want %s in\n%s", args, err, want, out)
+	}
 }
 
 func dial(t *testing.T, address string) *mcp.ClientSession {

@@ -3,7 +3,6 @@ package main_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,26 +29,15 @@ func TestImportIsolated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_RUNTIME_DIR="+dir, "npm_config_registry="+packages.URL, "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere/bus")
-	command := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-		cmd.Dir, cmd.Env = dir, env
-		return cmd
-	}
-	run := func(want string, args ...string) {
-		t.Helper()
-		if out, err := command(args...).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
-			t.Fatalf("%v: %v, want %s in\n%s", args, err, want, out)
-		}
-	}
-	run("", "git", "init", "-q", repository)
+	user := packageUser{t, dir, packages.URL}
+	user.run("", "git", "init", "-q", repository)
 	writeText(t, filepath.Join(repository, "new.txt"), "new")
 	if err := os.Mkdir(filepath.Join(dir, ".cursor"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	writeText(t, filepath.Join(dir, ".cursor", "mcp.json"), string(client))
-	run("isolated: reaches "+repository+" (read-only); may need more", "sallyport", "import", "cursor")
-	serve := command("sallyport", "serve", "--http", "127.0.0.1:0")
+	user.run("isolated: reaches "+repository+" (read-only); may need more", "sallyport", "import", "cursor")
+	serve := user.command("sallyport", "serve", "--http", "127.0.0.1:0")
 	const readOnly = "ead-only file system"
 	address, rest := startListening(t, serve)
 	session := dial(t, address)
@@ -67,9 +55,9 @@ func TestImportIsolated(t *testing.T) {
 	ask("new.txt", "git_status(path='"+repository+"')")
 	add := "git_add(path='" + repository + "', paths=['new.txt'])\n'it ' + 'works'"
 	ask(readOnly, add)
-	run("changed git", "sallyport", "upstreams", "edit", "git", "isolate.mounts=[{path: "+repository+", mode: rw}]")
+	user.run("changed git", "sallyport", "upstreams", "edit", "git", "isolate.mounts=[{path: "+repository+", mode: rw}]")
 	ask("it works", add)
-	run("A  new.txt", "git", "-C", repository, "status", "--short")
+	user.run("A  new.txt", "git", "-C", repository, "status", "--short")
 	_ = session.Close()
 	if err := stop(serve); err != nil {
 		t.Error(err)

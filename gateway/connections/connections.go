@@ -153,26 +153,43 @@ func (c *Connections) find(ctx context.Context, id string) (config.Upstream, key
 	return config.Upstream{}, key{}, toolcall.Unknown("upstream", id, suggest.Of(id, ids))
 }
 
-// Begin begins a login of the caller, and returns its state parameter for [Connections.Started]. Scopes are requested in
-// addition. Errors are *tool.Error.
-func (c *Connections) Begin(ctx context.Context, id string, scopes []string) (state string, err error) {
+// How is how the caller connects to an upstream.
+type How struct {
+	// Scopes are requested in addition at the login page.
+	Scopes []string
+	// Key is the API key, for an upstream that takes one.
+	Key string
+}
+
+// Connect begins a login of the caller, and returns its state parameter for [Connections.Started]. At an upstream that takes an API
+// key it stores the key, and state is "". Errors are *tool.Error.
+func (c *Connections) Connect(ctx context.Context, id string, how How) (state string, err error) {
 	up, k, err := c.find(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	if c.opts.Site == "" {
-		return "", &tool.Error{Kind: tool.Invalid, Message: "this gateway serves no pages", Hint: "on its machine: sallyport auth login " + up.Name}
+	switch login := c.opts.Login(up, k.principal).(type) {
+	case Saver:
+		return "", c.save(ctx, k, login, how.Key)
+	case Beginner:
+		if how.Key != "" {
+			return "", toolcall.Invalid("upstream "+id+" takes no API key", "connect by its login page")
+		}
+		return c.begin(ctx, k, login, how.Scopes)
 	}
-	login, ok := c.opts.Login(up, k.principal).(Beginner)
-	if !ok {
-		return "", toolcall.Invalid("upstream "+id+" has no login page: it takes an API key", "")
+	return "", toolcall.Invalid("upstream "+id+" has no login", "")
+}
+
+func (c *Connections) begin(ctx context.Context, k key, login Beginner, scopes []string) (state string, err error) {
+	if c.opts.Site == "" {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "this gateway serves no pages", Hint: "on its machine: sallyport auth login " + k.upstream}
 	}
 	a, err := login.Begin(ctx, c.opts.Site+CallbackPath, scopes)
 	if err != nil {
 		return "", &tool.Error{Kind: tool.Upstream, Message: sanitize.Line(err.Error(), 500), Err: err}
 	}
 	if !isWebPage(a.Page) {
-		return "", &tool.Error{Kind: tool.Upstream, Message: "the authorization server of " + id + " names a page that is no web page"}
+		return "", &tool.Error{Kind: tool.Upstream, Message: "the authorization server of " + k.upstream + " names a page that is no web page"}
 	}
 	return a.State, c.keep(attempt{k, a, time.Now().Add(attemptLife)})
 }
@@ -237,16 +254,8 @@ func (c *Connections) Finish(ctx context.Context, got url.Values) (id string, er
 	return a.upstream, c.complete(ctx, a.key)
 }
 
-// Save stores the caller's API key for an upstream. Errors are *tool.Error.
-func (c *Connections) Save(ctx context.Context, id, value string) error {
-	up, k, err := c.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	login, ok := c.opts.Login(up, k.principal).(Saver)
-	if !ok {
-		return toolcall.Invalid("upstream "+id+" takes no API key", "connect by its login page")
-	}
+// save stores an API key.
+func (c *Connections) save(ctx context.Context, k key, login Saver, value string) error {
 	if err := login.Save(ctx, value); err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(err.Error(), 500), Err: err}
 	}

@@ -37,36 +37,48 @@ type house struct {
 	g   *gateway.Gateway
 	as  *authserver.Server
 	rs  *oauthtest.Resource
-	dir string // of a house with keys
+	dir string
 }
 
 func newHouse(t *testing.T, wait string) *house {
 	t.Helper()
 	h := &house{t: t, as: authserver.New(t, nil)}
 	h.rs = oauthtest.New(t, h.as, nil)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "upstreams.yaml")
-	text := "upstreams:\n  tickets: {url: " + h.rs.URL + ", auth: {per: principal, store: file}}\n  open: {url: " + h.rs.URL + "}\napproval: {wait: " + wait + "}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	h.open("upstreams:\n  tickets: {url: "+h.rs.URL+", auth: {per: principal, store: file}}\n  open: {url: "+h.rs.URL+"}\napproval: {wait: "+wait+"}\n", &gateway.Options{})
+	return h
+}
+
+// open opens the gateway, with the logins of principals added to opts.
+func (h *house) open(settings string, opts *gateway.Options) {
+	h.t.Helper()
+	h.dir = h.t.TempDir()
+	file := filepath.Join(h.dir, "upstreams.yaml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		h.t.Fatal(err)
 	}
 	cfg, err := config.Load(file, nil)
 	if err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	h.g, err = gateway.Open(cfg, &gateway.Options{DataDir: filepath.Join(dir, "data"), Logger: testutil.Logger(t), Site: site, PeerRequests: true,
-		PersonAuth: func(up config.Upstream, principal string) oauth.Authorizer {
-			return oauth.New(oauth.Settings{ID: up.ID, URL: up.URL, Store: "file", Principal: principal, LoginPage: connections.Page(site, up.ID)}, &oauth.Options{Dir: filepath.Join(dir, "auth")})
-		}})
-	if err != nil {
-		t.Fatal(err)
+	opts.DataDir, opts.Logger, opts.Site, opts.PeerRequests, opts.PersonAuth = filepath.Join(h.dir, "data"), testutil.Logger(h.t), site, true, h.authorizer
+	if h.g, err = gateway.Open(cfg, opts); err != nil {
+		h.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	h.t.Cleanup(func() {
 		if err := h.g.Close(); err != nil {
-			t.Error(err)
+			h.t.Error(err)
 		}
 	})
-	return h
+}
+
+// authorizer returns the login of a principal, of "" the one that all share.
+func (h *house) authorizer(up config.Upstream, principal string) oauth.Authorizer {
+	settings := oauth.Settings{ID: up.ID, URL: up.URL, Store: "file", Principal: principal, LoginPage: connections.Page(site, up.ID)}
+	opts := &oauth.Options{Dir: filepath.Join(h.dir, "auth")}
+	if up.Auth.Type == config.AuthKey {
+		return oauth.NewKey(settings, up.Auth.Header, opts)
+	}
+	return oauth.New(settings, opts)
 }
 
 // as returns the context of a principal.
@@ -75,7 +87,7 @@ func (h *house) of(who string) context.Context { return tool.WithPrincipal(h.t.C
 // begin returns the page where a login goes on.
 func (h *house) begin(ctx context.Context) string {
 	h.t.Helper()
-	state, err := h.g.Connections.Begin(ctx, "tickets", nil)
+	state, err := h.g.Connections.Connect(ctx, "tickets", connections.How{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -320,11 +332,11 @@ func TestForeignLogin(t *testing.T) {
 	if _, err := h.g.Connections.Finish(h.of("token:eve"), got); tool.AsError(err).Kind != tool.Invalid {
 		t.Errorf("a login is ended twice: %v", err)
 	}
-	if _, err := h.g.Connections.Begin(h.of("token:bob"), "open", nil); tool.AsError(err).Kind != tool.Denied {
+	if _, err := h.g.Connections.Connect(h.of("token:bob"), "open", connections.How{}); tool.AsError(err).Kind != tool.Denied {
 		t.Errorf("bob logs in for all: %v", err)
 	}
 	for range 20 {
-		_, err := h.g.Connections.Begin(h.of("token:eve"), "tickets", nil)
+		_, err := h.g.Connections.Connect(h.of("token:eve"), "tickets", connections.How{})
 		if err == nil {
 			continue
 		}

@@ -80,38 +80,13 @@ func (s *keyServer) revoke(value string) {
 // newKeyHouse is a gateway before that server, with more in its auth.
 func newKeyHouse(t *testing.T, s *keyServer, wait, auth string) *house {
 	t.Helper()
-	h := &house{t: t, dir: t.TempDir()}
-	file := filepath.Join(h.dir, "upstreams.yaml")
-	text := "upstreams:\n  tickets: {url: " + s.url + ", auth: {type: key, per: principal, store: file" + auth + "}}\n  other: {url: http://127.0.0.1:9/mcp, auth: {per: principal}}\napproval: {wait: " + wait + "}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	login := func(up config.Upstream, principal string) oauth.Authorizer {
-		settings := oauth.Settings{ID: up.ID, URL: up.URL, Store: "file", Principal: principal, LoginPage: connections.Page(site, up.ID)}
-		if up.Auth.Type == config.AuthKey {
-			return oauth.NewKey(settings, up.Auth.Header, &oauth.Options{Dir: filepath.Join(h.dir, "auth")})
-		}
-		return oauth.New(settings, &oauth.Options{Dir: filepath.Join(h.dir, "auth")})
-	}
-	opts := &gateway.Options{DataDir: filepath.Join(h.dir, "data"), Logger: testutil.Logger(t), Site: site, PeerRequests: true, PersonAuth: login}
-	setShared(&opts.Auth, login)
-	h.g, err = gateway.Open(cfg, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	h, opts := &house{t: t}, &gateway.Options{}
+	setShared(&opts.Auth, h.authorizer)
+	h.open("upstreams:\n  tickets: {url: "+s.url+", auth: {type: key, per: principal, store: file"+auth+"}}\n  other: {url: http://127.0.0.1:9/mcp, auth: {per: principal}}\napproval: {wait: "+wait+"}\n", opts)
 	return h
 }
 
-// setShared sets the logins that all share, of type A.
+// setShared sets the logins that all share. A is the type of [gateway.Options], which this package must not import.
 func setShared[A any](set *func(config.Upstream) A, login func(config.Upstream, string) oauth.Authorizer) {
 	*set = func(up config.Upstream) A {
 		a, _ := login(up, "").(A) // each is one
@@ -122,7 +97,7 @@ func setShared[A any](set *func(config.Upstream) A, login func(config.Upstream, 
 // save stores the key of a principal.
 func (h *house) save(who, key string) {
 	h.t.Helper()
-	if err := h.g.Connections.Save(h.of(who), "tickets", key); err != nil {
+	if _, err := h.g.Connections.Connect(h.of(who), "tickets", connections.How{Key: key}); err != nil {
 		h.t.Fatalf("%s: %v", who, err)
 	}
 }
@@ -240,18 +215,18 @@ func TestBadKeys(t *testing.T) {
 	s := newKeyServer(t, "Authorization", map[string]string{})
 	h := newKeyHouse(t, s, "0s", "")
 	for _, key := range []string{"", " \n", "k\r\nX-Evil: 1", "schlüssel", "k\x00", strings.Repeat("k", 4097)} {
-		err := h.g.Connections.Save(h.of("token:ada"), "tickets", key)
+		_, err := h.g.Connections.Connect(h.of("token:ada"), "tickets", connections.How{Key: key})
 		if e := tool.AsError(err); e.Kind != tool.Invalid || len(key) > 2 && strings.Contains(e.Error(), key) || h.connected(h.of("token:ada")) {
 			t.Errorf("%.20q: %v", key, err)
 		}
 	}
-	if err := h.g.Connections.Save(h.of("token:ada"), "other", "key"); tool.AsError(err).Kind != tool.Invalid {
+	if _, err := h.g.Connections.Connect(h.of("token:ada"), "other", connections.How{Key: "key"}); tool.AsError(err).Kind != tool.Invalid {
 		t.Errorf("a key for an upstream with a login page: %v", err)
 	}
-	if _, err := h.g.Connections.Begin(h.of("token:ada"), "tickets", nil); tool.AsError(err).Kind != tool.Invalid {
+	if _, err := h.g.Connections.Connect(h.of("token:ada"), "tickets", connections.How{}); tool.AsError(err).Kind != tool.Invalid {
 		t.Errorf("a login page for an upstream that takes a key: %v", err)
 	}
-	if err := h.g.Connections.Save(t.Context(), "tickets", "key"); tool.AsError(err).Kind != tool.Denied {
+	if _, err := h.g.Connections.Connect(t.Context(), "tickets", connections.How{Key: "key"}); tool.AsError(err).Kind != tool.Denied {
 		t.Errorf("nobody saves a key for all: %v", err)
 	}
 }

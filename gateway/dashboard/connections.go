@@ -15,10 +15,8 @@ import (
 type Connections interface {
 	Connections(ctx context.Context) []connections.Connection
 	Connection(ctx context.Context, id string) (connections.Connection, error)
-	// Begin begins a login and returns its state; Started returns the page of the authorization server for it.
-	Begin(ctx context.Context, id string, scopes []string) (state string, err error)
-	// Save stores an API key in place of a login.
-	Save(ctx context.Context, id, key string) error
+	// Connect begins a login and returns its state; Started returns the page of the authorization server for it. A key is stored.
+	Connect(ctx context.Context, id string, how connections.How) (state string, err error)
 	Started(ctx context.Context, state string) (page string, ok bool)
 	// Finish ends a login with the parameters of the redirect.
 	Finish(ctx context.Context, got url.Values) (id string, err error)
@@ -88,7 +86,7 @@ func scopesOf(form url.Values) []string {
 	return all[:min(len(all), maxScopes)]
 }
 
-// change connects, stores a key, or disconnects.
+// change connects or disconnects.
 func (d connectionPages) change(r *request) (string, error) {
 	all, err := d.connections(r)
 	if err != nil {
@@ -96,17 +94,18 @@ func (d connectionPages) change(r *request) (string, error) {
 	}
 	id := r.PathValue("id")
 	page := connections.Path + "/" + url.PathEscape(id)
-	switch r.PostFormValue("do") {
-	case "disconnect":
+	if r.PostFormValue("do") == "disconnect" {
 		return page, r.sayIf(all.Disconnect(r.Context(), id), "Disconnected from "+id+".")
-	case "save":
-		return page, r.sayIf(all.Save(r.Context(), id, r.PostFormValue("key")), "Connected to "+id+". Programs that wait for it go on.")
 	}
-	state, err := all.Begin(r.Context(), id, scopesOf(r.PostForm))
-	if err != nil {
-		return "", err
+	state, err := all.Connect(r.Context(), id, connections.How{Scopes: scopesOf(r.PostForm), Key: r.PostFormValue("key")})
+	if err == nil && state != "" {
+		return page + "?" + url.Values{"state": {state}}.Encode(), nil
 	}
-	return page + "?" + url.Values{"state": {state}}.Encode(), nil
+	return page, r.sayIf(err, connectedText(id))
+}
+
+func connectedText(id string) string {
+	return "Connected to " + id + ". Programs that wait for it go on."
 }
 
 // sayIf shows a text on the next page if there is no error.
@@ -130,7 +129,7 @@ func (d connectionPages) finish(r *request) (string, error) {
 	if err != nil {
 		r.warn("Not connected: " + sanitize.Line(tool.AsError(err).Message, 300) + ".")
 	} else {
-		r.say("Connected to " + id + ". Programs that wait for it go on.")
+		r.say(connectedText(id))
 	}
 	return connections.Path + "/" + url.PathEscape(id), nil
 }

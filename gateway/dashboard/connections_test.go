@@ -31,9 +31,20 @@ func (l logins) Connection(ctx context.Context, id string) (connections.Connecti
 	return connections.Connection{}, &tool.Error{Kind: tool.NotFound, Message: "there is no upstream " + id}
 }
 
-func (l logins) Begin(_ context.Context, id string, scopes []string) (string, error) {
-	*l.told = append(*l.told, "begin "+id+" "+strings.Join(scopes, ","))
-	return "s-1", nil
+func (l logins) Connect(_ context.Context, id string, how connections.How) (string, error) {
+	one, err := l.Connection(context.Background(), id)
+	switch {
+	case err != nil:
+		return "", err
+	case !one.Key:
+		*l.told = append(*l.told, "begin "+id+" "+strings.Join(how.Scopes, ","))
+		return "s-1", nil
+	}
+	*l.told = append(*l.told, "save "+id+" "+how.Key)
+	if how.Key == "" {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "the key is empty"}
+	}
+	return "", nil
 }
 
 func (logins) Started(_ context.Context, state string) (string, bool) {
@@ -47,14 +58,6 @@ func (l logins) Finish(_ context.Context, got url.Values) (string, error) {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "this is no login that you have begun here"}
 	}
 	return "crm", nil
-}
-
-func (l logins) Save(_ context.Context, id, key string) error {
-	*l.told = append(*l.told, "save "+id+" "+key)
-	if key == "" {
-		return &tool.Error{Kind: tool.Invalid, Message: "the key is empty"}
-	}
-	return nil
 }
 
 func (l logins) Disconnect(_ context.Context, id string) error {
@@ -83,10 +86,10 @@ func TestConnect(t *testing.T) {
 	}{
 		{"ada", "/ui/connections/crm", url.Values{"do": {"connect"}, "scope": {"a", "b"}}, nil, 303, "/ui/connections/crm?state=s-1", "begin crm a,b"},
 		{"ada", "/ui/connections/crm", url.Values{"do": {"disconnect"}}, nil, 303, "/ui/connections/crm", "disconnect crm"},
-		{"ada", "/ui/connections/mail", url.Values{"do": {"save"}, "key": {"k-1"}}, nil, 303, "/ui/connections/mail", "save mail k-1"},
-		{"ada", "/ui/connections/mail", url.Values{"do": {"save"}}, nil, 400, "", "save mail "},
-		{"reader", "/ui/connections/mail", url.Values{"do": {"save"}, "key": {"k-1"}}, nil, 403, "", ""},
-		{"ada", "/ui/connections/mail", url.Values{"do": {"save"}, "key": {"k-1"}}, []string{"Sec-Fetch-Site: cross-site"}, 403, "", ""},
+		{"ada", "/ui/connections/mail", url.Values{"do": {"connect"}, "key": {"k-1"}}, nil, 303, "/ui/connections/mail", "save mail k-1"},
+		{"ada", "/ui/connections/mail", url.Values{"do": {"connect"}}, nil, 400, "", "save mail "},
+		{"reader", "/ui/connections/mail", url.Values{"do": {"connect"}, "key": {"k-1"}}, nil, 403, "", ""},
+		{"ada", "/ui/connections/mail", url.Values{"do": {"connect"}, "key": {"k-1"}}, []string{"Sec-Fetch-Site: cross-site"}, 403, "", ""},
 		{"ada", "/ui/finish-login?state=s-1&code=c", nil, nil, 303, "/ui/connections/crm", "finish c"},
 		{"ada", "/ui/finish-login?state=s-9&code=c", nil, nil, 400, "", "finish c"},
 		{"reader", "/ui/connections/crm", url.Values{"do": {"connect"}}, nil, 403, "", ""},

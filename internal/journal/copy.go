@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
-
-	"sallyport/internal/filelock"
 )
 
 // Copy is a second place for one journal, which other gateways read. It has the content of the file, or the beginning of it.
@@ -35,6 +32,15 @@ type Loaded struct {
 	// Running: the gateway that ran the execution may be alive.
 	Running bool
 }
+
+// noCopy is the copy of a journal that has none.
+type noCopy struct{}
+
+func (noCopy) Load() (Loaded, error) { return Loaded{}, nil }
+func (noCopy) Append([]byte)         {}
+func (noCopy) Flush(bool) error      { return nil }
+func (noCopy) Close()                {}
+func (noCopy) Remove() error         { return nil }
 
 // loadAttempts is how often a copy is loaded that changes at the same time.
 const loadAttempts = 3
@@ -88,15 +94,7 @@ func openCopied(path string, c Copy, loaded Loaded) (*File, error) {
 
 // reconcile locks the file, and makes it and the copy equal.
 func (f *File) reconcile(copied *Contents, loaded Loaded) error {
-	if err := filelock.File(f.file); errors.Is(err, filelock.ErrBusy) {
-		return ErrRunning
-	} else if err != nil {
-		return err
-	}
-	if _, err := os.Lstat(f.path); err != nil { // the previous lock holder removed it
-		return err
-	}
-	data, err := io.ReadAll(io.LimitReader(f.file, maxFile))
+	data, err := f.lock()
 	if err != nil {
 		return err
 	}

@@ -233,7 +233,7 @@ type File struct {
 	*Contents
 	file   *os.File
 	path   string
-	copy   Copy // nil for none
+	copy   Copy
 	closed bool
 }
 
@@ -246,7 +246,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	file := &File{file: f, path: path}
+	file := &File{file: f, path: path, copy: noCopy{}}
 	if err := file.read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), file.Close())
 	}
@@ -254,20 +254,25 @@ func Open(path string) (*File, error) {
 }
 
 func (f *File) read() error {
-	if err := filelock.File(f.file); errors.Is(err, filelock.ErrBusy) {
-		return ErrRunning
-	} else if err != nil {
-		return err
-	}
-	if _, err := os.Lstat(f.path); err != nil { // the previous lock holder removed it
-		return err
-	}
-	data, err := io.ReadAll(io.LimitReader(f.file, maxFile))
+	data, err := f.lock()
 	if err != nil {
 		return err
 	}
 	f.Contents, err = Parse(data)
 	return err
+}
+
+// lock locks the file, and returns what is in it.
+func (f *File) lock() ([]byte, error) {
+	if err := filelock.File(f.file); errors.Is(err, filelock.ErrBusy) {
+		return nil, ErrRunning
+	} else if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(f.path); err != nil { // the previous lock holder removed it
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f.file, maxFile))
 }
 
 // Resume records that another execution resumes this one; "" undoes that. It is on disk when Resume returns, before the other one can
@@ -316,11 +321,9 @@ func (f *File) Settle(well bool) error {
 // write appends a frame after the valid prefix.
 func (f *File) write(kind byte, head []byte) error {
 	data := appendFrame(nil, kind, head)
-	if f.copy != nil {
-		f.copy.Append(data)
-		if err := f.copy.Flush(true); err != nil {
-			return fmt.Errorf("write copy of journal: %w", err)
-		}
+	f.copy.Append(data)
+	if err := f.copy.Flush(true); err != nil {
+		return fmt.Errorf("write copy of journal: %w", err)
 	}
 	if err := f.file.Truncate(f.Whole); err != nil {
 		return fmt.Errorf("write journal: %w", err)
@@ -334,11 +337,7 @@ func (f *File) write(kind byte, head []byte) error {
 
 // Remove closes and removes the file.
 func (f *File) Remove() error {
-	err := os.Remove(f.path)
-	if f.copy != nil {
-		err = errors.Join(err, f.copy.Remove())
-	}
-	return errors.Join(err, f.Close())
+	return errors.Join(os.Remove(f.path), f.copy.Remove(), f.Close())
 }
 
 // Close unlocks and closes the file.

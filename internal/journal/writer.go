@@ -29,7 +29,7 @@ type Options struct {
 // it has written stays true as long as no call is made that Begin could not record.
 type Writer struct {
 	path string
-	copy Copy // nil for none
+	copy Copy
 
 	mu        sync.Mutex
 	file      *os.File
@@ -62,8 +62,8 @@ func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error
 	if err != nil {
 		return nil, fmt.Errorf("create journal: %w", err)
 	}
-	w := &Writer{path: early, file: f, remaining: room}
-	if opts != nil {
+	w := &Writer{path: early, file: f, remaining: room, copy: noCopy{}}
+	if opts != nil && opts.Copy != nil {
 		w.copy = opts.Copy
 	}
 	err = filelock.File(f)
@@ -74,6 +74,7 @@ func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error
 		err = os.Rename(early, path)
 	}
 	if err != nil {
+		w.copy.Close()
 		return nil, errors.Join(fmt.Errorf("create journal: %w", err), f.Close(), os.Remove(early))
 	}
 	w.path = path
@@ -139,7 +140,7 @@ func (w *Writer) write(kind byte, head []byte, bodies ...[]byte) error {
 // append writes the buffer to the file, and then to the copy.
 func (w *Writer) append() error {
 	_, err := w.file.Write(w.buf)
-	if err == nil && w.copy != nil {
+	if err == nil {
 		w.copy.Append(w.buf)
 	}
 	return err
@@ -187,17 +188,10 @@ func (w *Writer) Begin(s Start) (number int, err error) {
 
 // Flush returns when the copy has all that was written. The error is [ErrTaken] if another gateway has taken the execution over. Without
 // a copy it does nothing.
-func (w *Writer) Flush() error { return w.flush(true) }
+func (w *Writer) Flush() error { return w.copy.Flush(true) }
 
 // Confirm is as Flush, but does not begin a copy: without one, no gateway can take over an execution.
-func (w *Writer) Confirm() error { return w.flush(false) }
-
-func (w *Writer) flush(begin bool) error {
-	if w.copy == nil {
-		return nil
-	}
-	return w.copy.Flush(begin)
-}
+func (w *Writer) Confirm() error { return w.copy.Flush(false) }
 
 // sync syncs the file to disk, and the first time its folder's entry too. It is called with mu held.
 func (w *Writer) sync() error {
@@ -316,9 +310,7 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.broken = errClosed
-	if w.copy != nil {
-		w.copy.Close()
-	}
+	w.copy.Close()
 	filelock.Unlock(w.file)
 	return w.file.Close()
 }
@@ -329,8 +321,5 @@ func (w *Writer) Remove() error {
 	if gone := os.Remove(w.path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
-	if w.copy != nil {
-		err = errors.Join(err, w.copy.Remove())
-	}
-	return err
+	return errors.Join(err, w.copy.Remove())
 }
