@@ -67,6 +67,9 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	} else if err != nil {
 		return err
 	}
+	if ctx.Err() != nil { // a canceled request gets no response
+		return ctx.Err()
+	}
 	select {
 	case c.out <- resp:
 		return nil
