@@ -46,8 +46,7 @@ func TestDashboardWalked(t *testing.T) {
 	walk.follow("Approvals")
 	p.WaitText("main", "a person looks")
 	walk.checkPage("approvals", "<b>hello</b>", "everything.echo")
-	p.Fill("main form.answer input[name=reason]", "looks well")
-	p.Follow("main form.answer button[value=once]")
+	p.Follow("main .ask button[value=once]")
 	if got := <-inside; !strings.Contains(got, `"status":"ok"`) || !strings.Contains(got, "hello") {
 		t.Errorf("what was allowed came to %s", got)
 	}
@@ -129,7 +128,7 @@ func (w *walker) tryTools() {
 	p.NoScript(false)
 	p.Go(w.home + "/ui/approvals")
 	w.checkPage("a call from a page that waits", "<i>once</i>")
-	p.Follow("main form.answer button[value=once]")
+	p.Follow("main .ask button[value=once]")
 	p.Go(w.home + "/ui/catalogue/everything/echo")
 	p.Fill("#try [name='in.message']", "<i>once</i>")
 	p.Follow("#try button.primary")
@@ -140,6 +139,11 @@ func (w *walker) tryTools() {
 	if typed := browser.Eval[string](p, `document.querySelector("#try textarea").value`); typed != "<i>twice</i>" {
 		w.t.Errorf("what was typed is %q now", typed)
 	}
+	p.Go(w.home + "/ui/approvals")
+	p.Fill("main .ask input[name=reason]", "not <i>twice</i>")
+	p.Press("Enter")
+	p.WaitText("main", "Denied: everything.echo.")
+	w.checkPage("a call that Enter has denied", "not <i>twice</i>")
 }
 
 // playground runs programs from the page: without scripts and with them, one that is wrong and one that takes its time.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -235,6 +236,26 @@ func TestForms(t *testing.T) {
 		if got.Code != test.status || strings.Join(told, "|") != test.told {
 			t.Errorf("%s %s %v %v: %d, told %q; want %d, %q", test.who, test.path, test.form["answer"], test.headers, got.Code, told, test.status, test.told)
 		}
+	}
+}
+
+// TestEnterDecidesNothing: a form with a field of text has no button that allows a call or approves a definition, as Enter in the
+// field could press it.
+func TestEnterDecidesNothing(t *testing.T) {
+	form, button := regexp.MustCompile(`(?s)<form.*?</form>`), regexp.MustCompile(`value="(?:once|execution|session|done|approve)"`)
+	allows := 0
+	for _, path := range []string{"/ui/approvals", "/ui/quarantine"} {
+		for _, text := range form.FindAllString(ask(t, house{}, "op", path, nil).Body.String(), -1) {
+			if !button.MatchString(text) {
+				continue
+			}
+			if allows++; strings.Contains(text, `name="reason"`) {
+				t.Errorf("%s: Enter in the reason may allow: %s", path, text)
+			}
+		}
+	}
+	if allows < 4 {
+		t.Errorf("only %d forms allow anything", allows)
 	}
 }
 
