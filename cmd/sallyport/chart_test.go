@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/testutil/helmchart"
 )
 
-// secretOfChart is the value of every variable that a Secret sets.
+// secretOfChart begins the value of every variable that a Secret sets; its name follows.
 const secretOfChart = "a-secret-of-the-chart-0123456789"
 
 // TestChart renders the chart with several files of values. The manifests are valid, fit each other and the gateway, and
@@ -97,7 +97,7 @@ func chartSettings(t *testing.T, r helmchart.Result) *config.Config {
 		return nil
 	}
 	file := filepath.Join(r.Settings(t), "upstreams.yaml")
-	env := func(name string) (string, bool) { return secretOfChart, strings.HasSuffix(name, "_TOKEN") }
+	env := func(name string) (string, bool) { return secretOfChart + name, strings.HasSuffix(name, "_TOKEN") }
 	var out, log bytes.Buffer
 	root := newRoot(&app{App: &cli.App{Env: env, Stdout: &out, Stderr: &log}})
 	root.SetArgs([]string{"config", "check", file})
@@ -136,6 +136,7 @@ func (c chart) checkReferences(t *testing.T) {
 			if !o.Spec.Selects(service.Metadata.Labels) || o.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name {
 				t.Errorf("%+v does not select %+v", o.Spec, service)
 			}
+			c.checkMonitorToken(t, o.Spec.Endpoints[0].Authorization.Credentials)
 		case "HorizontalPodAutoscaler":
 			to := o.Spec.ScaleTargetRef
 			if !slices.ContainsFunc(c.Of(to.Kind), func(o helmchart.Object) bool { return o.Metadata.Name == to.Name }) {
@@ -147,6 +148,19 @@ func (c chart) checkReferences(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// checkMonitorToken checks that Prometheus and the gateways have the same token, and that it may read metrics only.
+func (c chart) checkMonitorToken(t *testing.T, sent helmchart.SecretKey) {
+	t.Helper()
+	box := append(c.Of("StatefulSet"), c.Of("Deployment")...)[0].Spec.Template.Spec.Containers[0]
+	at := slices.IndexFunc(box.Env, func(v helmchart.Variable) bool { return v.Name == "SERVICE_MONITOR_TOKEN" })
+	if at < 0 || sent.Name == "" || box.Env[at].ValueFrom.SecretKeyRef != sent {
+		t.Errorf("Prometheus sends %+v, and the gateway has %+v", sent, box.Env)
+	}
+	if http := c.settings.HTTP; http.Tokens["service-monitor"] != secretOfChart+"SERVICE_MONITOR_TOKEN" || !slices.Equal(http.Metrics, []string{"service-monitor"}) || len(http.Operators) > 0 {
+		t.Errorf("the settings have %q, metrics %q, operators %q", http.Tokens, http.Metrics, http.Operators)
 	}
 }
 

@@ -15,11 +15,15 @@ import (
 )
 
 // TestChartServes starts a gateway as the chart does, with the settings as they are mounted. Kubernetes finds it ready by
-// the probes of the chart, the names of the Service reach it, and Prometheus needs a token.
+// the probes of the chart, the names of the Service reach it, and Prometheus can only read the metrics with its token.
 func TestChartServes(t *testing.T) {
 	t.Parallel()
 	runsc := testutil.Runsc(t)
-	r := helmchart.Render(t, filepath.Join(testutil.ModuleRoot(t), "tools", "helm", "testdata", "values", "default.yaml"))[0]
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, []byte("gateway: {serviceMonitor: {enabled: true, existingSecret: monitor}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := helmchart.Render(t, values)[0]
 	if r.Error != "" {
 		t.Fatal(r.Error)
 	}
@@ -28,9 +32,9 @@ func TestChartServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(testutil.Binary(t), "serve", "--http", "127.0.0.1:0", "--config", filepath.Join(r.Settings(t), "upstreams.yaml"), "--data", filepath.Join(dir, "sallyport"))
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "CLIENT_TOKEN=a-token-for-a-test-of-the-chart", "HOME="+dir, "XDG_CACHE_HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "CLIENT_TOKEN=a-token-for-a-test-of-the-chart", "SERVICE_MONITOR_TOKEN=a-token-for-the-service-monitor", "HOME="+dir, "XDG_CACHE_HOME="+dir, "XDG_RUNTIME_DIR="+dir)
 	url, log := startListening(t, cmd)
-	ask := func(path, host string) int { return askAs(t, strings.TrimSuffix(url, "/mcp")+path, host) }
+	ask := func(path, host string) int { return askAs(t, strings.TrimSuffix(url, "/mcp")+path, host, "") }
 
 	box := r.Of("StatefulSet")[0].Spec.Template.Spec.Containers[0]
 	for _, probe := range []*helmchart.Probe{box.StartupProbe, box.LivenessProbe, box.ReadinessProbe} {
@@ -46,19 +50,28 @@ func TestChartServes(t *testing.T) {
 	if got := ask("/metrics", "10.1.2.3:8080"); got != http.StatusUnauthorized {
 		t.Errorf("metrics without a token: %d", got)
 	}
+	monitor := r.Of("ServiceMonitor")[0].Spec.Endpoints[0]
+	for path, want := range map[string]int{monitor.Path: 200, "/health": 200, "/tools": 403, "/executions": 403, "/mcp": 403, "/ui/executions": 403, "/openapi.json": 403} {
+		if got := askAs(t, strings.TrimSuffix(url, "/mcp")+path, "10.1.2.3:8080", "a-token-for-the-service-monitor"); got != want {
+			t.Errorf("%s with the token of Prometheus: %d, not %d", path, got, want)
+		}
+	}
 	if err := stop(cmd); err != nil {
 		t.Errorf("%v\n%s", err, <-log)
 	}
 }
 
-// askAs returns the status of an answer to a request for a host.
-func askAs(t *testing.T, url, host string) int {
+// askAs returns the status of an answer to a request for a host, with a token, "" for none.
+func askAs(t *testing.T, url, host, token string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Host = host
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%s: %w", url, err))

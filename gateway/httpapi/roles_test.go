@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -21,7 +22,7 @@ func TestRoles(t *testing.T) {
 	least, walked := access.Operations(), map[string]bool{"mcp": true} // the HTTP server's
 	for name, at := range operations(t, api) {
 		walked[name] = true
-		for _, role := range append(access.Roles(), "") {
+		for _, role := range append(access.Roles(), access.Metrics, "") {
 			ctx := access.Caller{Principal: "oauth:ada"}.WithRole(role).NewContext(t.Context())
 			if role == "" { // an operator without a role keeps all rights
 				ctx = access.Caller{Operator: "op"}.NewContext(t.Context())
@@ -30,7 +31,7 @@ func TestRoles(t *testing.T) {
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
 			api.ServeHTTP(w, r)
-			if may := role == "" || role.Includes(least[name]); may == (w.Code == http.StatusForbidden) {
+			if may := role == "" || role.May(name); may == (w.Code == http.StatusForbidden) {
 				t.Errorf("%s as %q: %d, but the least role is %q", name, role, w.Code, least[name])
 			}
 		}
@@ -38,6 +39,9 @@ func TestRoles(t *testing.T) {
 	for name := range least {
 		if !strings.HasPrefix(name, "dashboard ") && !walked[name] {
 			t.Errorf("the table has %q, which is no operation", name)
+		}
+		if access.Metrics.May(name) != slices.Contains([]string{"get_metrics", "get_health", "get_readiness"}, name) {
+			t.Errorf("the role metrics may do %s: %t", name, access.Metrics.May(name))
 		}
 	}
 	if len(walked) < 45 {
@@ -68,11 +72,18 @@ func operations(t *testing.T, api http.Handler) map[string][2]string {
 	return all
 }
 
+// metricsOperations are those of the role metrics.
+func metricsOperations() string {
+	all := slices.Sorted(maps.Keys(access.Operations()))
+	return refpage.QuoteAll(slices.DeleteFunc(all, func(name string) bool { return !access.Metrics.May(name) }))
+}
+
 // TestRolesReference holds docs/reference/roles.md to the table.
 func TestRolesReference(t *testing.T) {
 	p := refpage.New("roles.md", "Roles", "gateway/httpapi", "TestRolesReference")
 	p.Text("What the roles of `http.identity.roles` may do. Each role may also do what the roles above it may. Operations of the API have " +
 		"their operationId, pages and forms of the dashboard their method and path. [Access over HTTP](../how-to/access.md) explains how callers get a role.")
+	p.Text("Tokens in `http.metrics` have a role of their own, `metrics`, with these operations: " + metricsOperations() + ".")
 	least := access.Operations()
 	for _, role := range access.Roles() {
 		var api, pages []string

@@ -2,6 +2,7 @@ package httpserver_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"sallyport/gateway/httpserver"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/tool"
 )
 
 // TestAPI: only who has a token gets to the API, only those of the settings as operators, and no page of elsewhere.
@@ -64,6 +67,32 @@ func TestAPI(t *testing.T) {
 	}
 	if head, _ := request(t, http.MethodOptions, at+"/execute", "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"); head.StatusCode != http.StatusNoContent || head.Header.Get("Access-Control-Allow-Headers") != "authorization" {
 		t.Errorf("preflight: %d %v", head.StatusCode, head.Header)
+	}
+}
+
+// TestMetricsToken: a token of http.metrics reads only the metrics and the health, also if http.operators names it.
+func TestMetricsToken(t *testing.T) {
+	t.Parallel()
+	settings := config.HTTP{Body: 4096, Grace: time.Second, Metrics: []string{"prometheus"}, Operators: []string{"prometheus"}, Tokens: config.Secrets{"prometheus": "a-token-for-the-metrics"}}
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller, _ := access.CallerFrom(r.Context())
+		_, _ = fmt.Fprintf(w, "%s as %s %v operator %q", caller.Role, caller.Principal, caller.Scopes, tool.Operator(r.Context()))
+	})
+	at := serve(t, &httpserver.Options{Settings: settings, API: api, Dashboard: pages{}})
+	token := "Authorization: Bearer a-token-for-the-metrics"
+	for _, path := range []string{"/metrics", "/api/metrics", "/health", "/readyz"} { // the API refuses the role all others
+		if head, body := request(t, http.MethodGet, at+path, "", token); head.StatusCode != http.StatusOK || body != `metrics as token:prometheus [metrics] operator ""` {
+			t.Errorf("%s: %d %s", path, head.StatusCode, body)
+		}
+	}
+	for _, path := range []string{"/mcp", "/mcp/direct", "/", "/ui/executions"} {
+		if head, body := request(t, http.MethodGet, at+path, "", token); head.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d %s", path, head.StatusCode, body)
+		}
+	}
+	head, body := request(t, http.MethodPost, at+"/login", "token=a-token-for-the-metrics", "Content-Type: application/x-www-form-urlencoded", "Sec-Fetch-Site: same-origin")
+	if head.StatusCode == http.StatusSeeOther || head.Header.Get("Set-Cookie") != "" {
+		t.Errorf("it opens a session: %d %v %s", head.StatusCode, head.Header, body)
 	}
 }
 

@@ -186,7 +186,11 @@ var errScope = errors.New("insufficient scope")
 // verifyToken returns the owner of a token for /mcp or an endpoint of the settings, or why it is not accepted.
 func (e *authenticator) verifyToken(ctx context.Context, token, endpoint string) (access.Caller, error) {
 	if name := e.settingsToken(token); name != "" {
-		return e.asOperator(access.Caller{By: access.BySettings, Principal: "token:" + name, Scopes: tool.UserScopes()}), nil
+		caller := access.Caller{By: access.BySettings, Principal: "token:" + name, Scopes: tool.UserScopes()}
+		if slices.Contains(e.settings.Metrics, name) {
+			return caller.WithRole(access.Metrics), nil
+		}
+		return e.asOperator(caller), nil
 	}
 	if strings.HasPrefix(token, access.Prefix) {
 		return e.verifyIssued(token)

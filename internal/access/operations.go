@@ -1,5 +1,8 @@
 package access
 
+// metricsOperations are the operations that [Metrics] may do.
+var metricsOperations = []string{"get_metrics", "get_health", "get_readiness"}
+
 // leastRole are the operations that each role may do in addition to those of the roles before it. A new operation of the API
 // or of the dashboard needs an entry; docs/reference/roles.md is generated from it.
 var leastRole = map[Role][]string{

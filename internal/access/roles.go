@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Role is what a caller of an OpenID provider may do. Each role may do what those before it may.
+// Role is what a caller may do. Each role of people may do what those before it may; [Metrics] is apart.
 type Role string
 
 // The roles.
@@ -20,19 +20,31 @@ const (
 	RoleOperator Role = "operator"
 	// Admin also approves and rejects quarantined definitions of tools, changes the settings, and sees the audit log and the plugins.
 	Admin Role = "admin"
+	// Metrics only reads the metrics and the health of the gateway. Only tokens of http.metrics have it.
+	Metrics Role = "metrics"
 )
 
-// Roles returns all roles, from the least rights to the most.
+// Roles returns the roles of people, from the least rights to the most.
 func Roles() []Role { return []Role{Viewer, User, RoleOperator, Admin} }
 
-// Includes reports whether a role may do all that the other may.
+// Includes reports whether a role may do all that the other, one of people, may.
 func (r Role) Includes(other Role) bool {
 	return slices.Contains(Roles(), other) && slices.Index(Roles(), r) >= slices.Index(Roles(), other)
+}
+
+// May reports whether a role may do an operation: see [Operations].
+func (r Role) May(operation string) bool {
+	if r == Metrics {
+		return slices.Contains(metricsOperations, operation)
+	}
+	return r.Includes(operations()[operation])
 }
 
 // scopes returns the scopes of a role.
 func (r Role) scopes() []tool.Scope {
 	switch r {
+	case Metrics:
+		return []tool.Scope{tool.ScopeMetrics}
 	case Viewer:
 		return []tool.Scope{tool.ScopeRead}
 	case RoleOperator, Admin:
@@ -56,7 +68,7 @@ const pages = "dashboard "
 // PageOperation returns the name of an operation of the dashboard.
 func PageOperation(method, path string) string { return pages + method + " " + path }
 
-// Operations returns the least role that may do each operation: operations of the API by operationId, pages and forms of the
+// Operations returns the least role of people that may do each operation: operations of the API by operationId, pages and forms of the
 // dashboard by [PageOperation], and MCP as "mcp". A caller with a role may do no operation that is not in the table.
 func Operations() map[string]Role {
 	all := map[string]Role{}
@@ -69,12 +81,6 @@ func Operations() map[string]Role {
 }
 
 // Refuses reports whether the caller has a role that may not do an operation.
-func (v Caller) Refuses(operation string) bool {
-	if v.Role == "" {
-		return false
-	}
-	least, known := operations()[operation]
-	return !known || !v.Role.Includes(least)
-}
+func (v Caller) Refuses(operation string) bool { return v.Role != "" && !v.Role.May(operation) }
 
 var operations = sync.OnceValue(Operations)

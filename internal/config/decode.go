@@ -204,6 +204,7 @@ func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 	d.Fields(at, n, []key{
 		{"tokens", d.secrets(&h.Tokens)},
 		{"operators", d.Texts(&h.Operators)},
+		{"metrics", d.Texts(&h.Metrics)},
 		{"url", d.Text(&h.URL)},
 		{"origins", d.Texts(&h.Origins)},
 		{"hosts", d.Texts(&h.Hosts)},

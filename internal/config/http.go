@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ func (h HTTP) problems(at path) []problem {
 		all = append(all, problem{at: at.To("url"), message: `"http.url" must be https://HOST or https://HOST:PORT, without a path; http:// is for this machine only`})
 	}
 	for i, origin := range h.Origins {
-		if !isOrigin(origin) {
+		if !weburl.IsOrigin(origin) {
 			all = append(all, problem{at: at.To("origins").Item(i), message: "an origin is scheme://host or scheme://host:port, without a path or a *"})
 		}
 	}
@@ -75,8 +74,13 @@ func (h HTTP) tokenProblems(at path) []problem {
 	return all
 }
 
-// operatorProblems returns problems of invalid operators.
+// operatorProblems returns problems of operators, and of tokens for metrics.
 func (h HTTP) operatorProblems(at path) (all []problem) {
+	for i, name := range h.Metrics {
+		if _, known := h.Tokens[name]; !known || slices.Contains(h.Operators, name) {
+			all = append(all, problem{at: at.To("metrics").Item(i), needs: []path{at.To("tokens").To(name)}, message: fmt.Sprintf("%.40q must be a token of http.tokens, and no operator", name)})
+		}
+	}
 	for i, name := range h.Operators {
 		message := ""
 		_, known := h.Tokens[name]
@@ -95,12 +99,6 @@ func (h HTTP) operatorProblems(at path) (all []problem) {
 		all = append(all, problem{at: at.To("operators").Item(i), needs: []path{at.To("tokens").To(name)}, message: message})
 	}
 	return all
-}
-
-// isOrigin reports whether text is a valid Origin of a browser other than "null".
-func isOrigin(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && u.Scheme != "" && u.Host != "" && !strings.Contains(u.Host, "*") && u.Scheme+"://"+u.Host == strings.ToLower(text)
 }
 
 func (r ResourceServer) problems(at path) []problem {

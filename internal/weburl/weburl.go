@@ -21,6 +21,12 @@ func is(text string, loopback bool) bool {
 	return u.Scheme == "https" || loopback && u.Scheme == "http" && IsLoopback(u.Hostname())
 }
 
+// IsOrigin reports whether text is an Origin that a browser may send, other than "null".
+func IsOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && u.Host != "" && !strings.Contains(u.Host, "*") && u.Scheme+"://"+u.Host == strings.ToLower(text)
+}
+
 // IsLoopback reports whether a host is this machine: localhost, or a loopback address.
 func IsLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)

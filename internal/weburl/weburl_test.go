@@ -6,6 +6,18 @@ import (
 	"sallyport/internal/weburl"
 )
 
+func TestIsOrigin(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"https://chat.example.com": true, "http://localhost:3000": true, "http://[::1]:80": true, "app://local": true,
+		"null": false, "": false, "https://Chat.example.com": false, "https://*.example.com": false, "https://example.com/": false, "https://u@example.com": false, "example.com": false,
+	} {
+		if weburl.IsOrigin(text) != want {
+			t.Errorf("%q is an origin: %t", text, !want)
+		}
+	}
+}
+
 func TestIsSecure(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]bool{ // IsSecure, IsHTTPS

@@ -26,7 +26,7 @@ type Spec struct {
 	Metrics              []struct{ External struct{ Metric Metadata } }
 	Ports                []Port
 	Ingress, Egress      []struct{ Ports []Port }
-	Endpoints            []struct{ Port, Path string }
+	Endpoints            []Endpoint
 }
 
 // Selects reports whether the selector of an object, of any kind, selects pods with these labels.
@@ -77,7 +77,7 @@ type PodSpec struct {
 type Container struct {
 	Name, Image                                 string
 	Args                                        []string
-	Env                                         []struct{ Name, Value string }
+	Env                                         []Variable
 	EnvFrom                                     []json.RawMessage
 	Ports                                       []Port
 	StartupProbe, LivenessProbe, ReadinessProbe *Probe
@@ -87,6 +87,21 @@ type Container struct {
 	Resources       struct{ Limits, Requests map[string]string }
 	SecurityContext struct{ ReadOnlyRootFilesystem bool }
 	VolumeMounts    []Mount
+}
+
+// Variable is one of a container, with a value or a key of a Secret.
+type Variable struct {
+	Name, Value string
+	ValueFrom   struct{ SecretKeyRef SecretKey }
+}
+
+// SecretKey is a key of a Secret.
+type SecretKey struct{ Name, Key string }
+
+// Endpoint is one of a ServiceMonitor.
+type Endpoint struct {
+	Port, Path    string
+	Authorization struct{ Credentials SecretKey }
 }
 
 // Probe asks a container how it is.

@@ -63,6 +63,10 @@ app.kubernetes.io/component: {{ index . 1 | quote }}
 {{- $own := list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) (printf "%s.%s.svc.cluster.local" $name .Release.Namespace) -}}
 {{- $http := get $settings "http" | default dict -}}
 {{- $_ := set $http "hosts" (concat (get $http "hosts" | default list) $own | uniq) -}}
+{{- if .Values.gateway.serviceMonitor.enabled -}}
+{{- $_ := set $http "tokens" (merge (dict "service-monitor" "${SERVICE_MONITOR_TOKEN}") (get $http "tokens" | default dict)) -}}
+{{- $_ := set $http "metrics" (append (get $http "metrics" | default list) "service-monitor" | uniq) -}}
+{{- end -}}
 {{- $_ := set $settings "http" $http -}}
 {{- toYaml $settings -}}
 {{- end -}}
