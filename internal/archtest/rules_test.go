@@ -55,9 +55,11 @@ var importRules = append(commandRules(), []importRule{
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/settingsedit", []string{"internal/..."}, nil,
 		"editing the settings file is independent of the gateway, which puts it into force"},
+	{"gateway/addition", []string{"sandbox/image", "internal/..."}, nil,
+		"an entry of the settings is made from what registries say and people give; others put it into force"},
 	{"gateway/rehearsal", []string{"gateway/toolcall", "gateway/catalog", "gateway/history", "gateway/auditor", "gateway/guard", "internal/..."}, nil,
 		"calls on record are decided by rules; higher packages say which"},
-	{"gateway/dashboard", gatewayPackages("gateway", "gateway/settingsedit", "gateway/rehearsal", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "gateway/trust", "gateway/typecheck", "sandbox/bridge"}, // the states that pages show, and faults of programs
+	{"gateway/dashboard", gatewayPackages("gateway", "gateway/addition", "gateway/settingsedit", "gateway/rehearsal", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "gateway/trust", "gateway/typecheck", "sandbox/bridge"}, // the states that pages show, and faults of programs
 		"a page calls a method of the gateway and shows the result; it gets what it needs from the gateway"},
 	{"gateway/signin", []string{"internal/..."}, nil,
 		"signing in at an OpenID provider knows the provider and the caller that it gives, and neither pages nor the gateway"},

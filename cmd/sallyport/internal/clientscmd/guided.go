@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/addition"
 	"sallyport/internal/clients"
 	"sallyport/internal/settingsfile"
 )
@@ -28,7 +29,7 @@ func Find(shared *cli.App, names []string) (found, others []clients.Found, probl
 
 // Import adds servers to the settings, stores their secrets, and prints what was done. others are the servers that are
 // not added.
-func Import(shared *cli.App, f *settingsfile.File, found, others []clients.Found, store cli.SecretStore) error {
+func Import(shared *cli.App, f *settingsfile.File, found, others []clients.Found, store addition.SecretStore) error {
 	a := &app{shared}
 	rows, err := a.merge(f, found, &clients.MergeOptions{EnvFile: store.EnvFile, Keyring: store.Keyring, Others: others}, false)
 	if err != nil {

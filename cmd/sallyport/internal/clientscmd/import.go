@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/addition"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
 	"sallyport/internal/settingsfile"
@@ -24,7 +25,7 @@ import (
 
 // importFlags are the flags of import.
 type importFlags struct {
-	cli.SecretStore
+	addition.SecretStore
 	dryRun, asJSON, bare bool
 }
 
@@ -294,7 +295,7 @@ func otherServers(r *clients.Reader, sources []source, p clients.System) []clien
 }
 
 // finishImport writes the files and prints what was done.
-func (a *app) finishImport(f *settingsfile.File, rows []clients.Row, store cli.SecretStore) error {
+func (a *app) finishImport(f *settingsfile.File, rows []clients.Row, store addition.SecretStore) error {
 	made, err := a.saveImport(f, rows, store)
 	if err != nil {
 		return err
@@ -313,7 +314,7 @@ func (a *app) finishImport(f *settingsfile.File, rows []clients.Row, store cli.S
 }
 
 // saveImport stores the secrets, and writes the settings if they have changed.
-func (a *app) saveImport(f *settingsfile.File, rows []clients.Row, store cli.SecretStore) (changed bool, err error) {
+func (a *app) saveImport(f *settingsfile.File, rows []clients.Row, store addition.SecretStore) (changed bool, err error) {
 	if err := store.Put(f, clients.SecretsOf(rows)); err != nil { // first, so that references never lack their values
 		return false, err
 	}
@@ -357,7 +358,7 @@ func importedEntries(rows []clients.Row) (entries []settingsfile.Entry) {
 }
 
 // reportVariables prints where the secrets are, and which variables still have to be set.
-func (a *app) reportVariables(f *settingsfile.File, rows []clients.Row, store cli.SecretStore) error {
+func (a *app) reportVariables(f *settingsfile.File, rows []clients.Row, store addition.SecretStore) error {
 	missing := a.UnsetVariables(f, importedEntries(rows)...)
 	secrets := clients.SecretsOf(rows)
 	lost := slices.ContainsFunc(missing, func(name string) bool { _, ok := secrets[name]; return ok })

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/cmd/sallyport/internal/clientscmd"
+	"sallyport/gateway/addition"
 	"sallyport/internal/clients"
 	"sallyport/internal/secret"
 	"sallyport/internal/settingsfile"
@@ -78,13 +79,13 @@ func (s *setup) importServers(ctx context.Context) error {
 
 // importChosen imports the servers, with their secrets in the env file.
 func (s *setup) importChosen(found, others []clients.Found) error {
-	store := cli.SecretStore{EnvFile: cmp.Or(s.envFile, s.file.EnvFile(), filepath.Join(filepath.Dir(s.file.Path), "secrets.env"))}
+	store := addition.SecretStore{EnvFile: cmp.Or(s.envFile, s.file.EnvFile(), filepath.Join(filepath.Dir(s.file.Path), "secrets.env"))}
 	switch {
 	case !hasSecrets(found):
 		s.begin()
 	case s.prefersKeyring():
 		s.begin()
-		store = cli.SecretStore{Keyring: true}
+		store = addition.SecretStore{Keyring: true}
 	default:
 		if err := s.beginWith(store.EnvFile); err != nil {
 			return err

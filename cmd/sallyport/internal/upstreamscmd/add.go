@@ -4,25 +4,20 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/addition"
 	"sallyport/internal/candidate"
-	"sallyport/internal/config"
-	"sallyport/internal/registry"
-	"sallyport/internal/secret"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
 // addFlags are the flags of add.
 type addFlags struct {
-	cli.SecretStore
+	addition.SecretStore
 	choice      candidate.Choice
 	name        string
 	description string
@@ -116,14 +111,14 @@ Exit status: 0 if it was added or is there already, 1 if it did not start.`,
 	return cmd
 }
 
-// addition is one run of add.
-type addition struct {
+// adding is one run of add.
+type adding struct {
 	*adder
+	*addition.Addition
 	flags  addFlags
 	file   *settingsfile.File
 	found  candidate.Candidate
 	values candidate.Values
-	made   candidate.Made
 }
 
 func (a *adder) add(ctx context.Context, server string, flags addFlags) error {
@@ -131,22 +126,22 @@ func (a *adder) add(ctx context.Context, server string, flags addFlags) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.find(ctx, file, server, flags)
+	found, err := a.finder().Find(ctx, file, server, flags.choice)
 	if err != nil {
 		return err
 	}
-	d := &addition{adder: a, flags: flags, file: file, found: found}
+	d := &adding{adder: a, flags: flags, file: file, found: found}
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	if there, err := d.existing(); err != nil || there != "" {
+	if there, err := d.Existing(flags.name); err != nil || there != "" {
 		return cmp.Or(err, d.report(addResult{Name: there, Outcome: "existing"}))
 	}
-	if err := d.file.Add(d.made.Entry); err != nil {
-		return editError(d.file, d.made.Entry.Name, err)
+	if err := d.file.Add(d.Made.Entry); err != nil {
+		return editError(d.file, d.Made.Entry.Name, err)
 	}
 	if !flags.asJSON {
-		fmt.Fprint(d.Err(), cli.Clean(describeEntry(d.made.Entry)))
+		fmt.Fprint(d.Err(), cli.Clean(describeEntry(d.Made.Entry)))
 	}
 	if flags.dryRun {
 		return d.report(addResult{Outcome: "dry run"})
@@ -157,8 +152,13 @@ func (a *adder) add(ctx context.Context, server string, flags addFlags) error {
 	return d.finish(ctx)
 }
 
+// finder returns the finder of servers, which shows what it reads.
+func (a *adder) finder() addition.Finder {
+	return addition.Finder{Env: a.Env, Progress: func(what string) func() { return a.Progress(what, 0).Stop }}
+}
+
 // prepare shows the server, gets the values, and makes the entry.
-func (d *addition) prepare(ctx context.Context) (err error) {
+func (d *adding) prepare(ctx context.Context) (err error) {
 	if d.values, err = d.given(); err != nil {
 		return err
 	}
@@ -168,67 +168,15 @@ func (d *addition) prepare(ctx context.Context) (err error) {
 	if err := d.ask(ctx); err != nil {
 		return err
 	}
-	name := d.flags.name
-	if name == "" {
-		if name, err = freeName(d.file, d.found.Name); err != nil {
-			return err
-		}
-	}
-	d.flags.SecretStore = d.store()
-	d.made, err = d.found.Entry(candidate.EntryOptions{
-		Name: name, Values: d.values, Bare: d.flags.bare, Hosts: d.flags.hosts, Description: d.flags.description, Reference: d.reference,
-		Index: registry.Index(d.Env, d.found.Package()),
+	d.Addition, err = addition.New(d.file, d.found, addition.Options{
+		Name: d.flags.name, Description: d.flags.description, Values: d.values, Hosts: d.flags.hosts, Headers: d.flags.headers, Bare: d.flags.bare,
+		Store: d.flags.SecretStore, Env: d.Env,
 	})
-	if err != nil {
-		return err
-	}
-	return d.addHeaders()
-}
-
-// addHeaders adds those of the command line to the entry.
-func (d *addition) addHeaders() error {
-	e := &d.made.Entry
-	switch {
-	case len(d.flags.headers) == 0:
-		return nil
-	case !e.Remote():
-		return &tool.Error{Kind: tool.Invalid, Message: "--header is for a server with a URL, and this one is a process", Hint: "leave it out"}
-	case e.Headers == nil:
-		e.Headers = settingsfile.Values{}
-	}
-	maps.Copy(e.Headers, d.flags.headers)
-	return nil
-}
-
-// store returns the place of secrets: that of the flags, else the env_file of the settings, else the keyring if there is one, else a
-// file next to the settings.
-func (d *addition) store() cli.SecretStore {
-	set := d.file.EnvFile()
-	switch store := d.flags.SecretStore; {
-	case store.Keyring || store.EnvFile != "":
-		return store
-	case set == "" && d.hasSecret() && secret.Check() == nil:
-		return cli.SecretStore{Keyring: true}
-	default:
-		return cli.SecretStore{EnvFile: cmp.Or(set, filepath.Join(filepath.Dir(d.file.Path), "secrets.env"))}
-	}
-}
-
-// hasSecret reports whether a value of a secret was given.
-func (d *addition) hasSecret() bool {
-	return slices.ContainsFunc(d.found.Inputs, func(in candidate.Input) bool { return in.Secret && len(d.values[in.Name]) > 0 })
-}
-
-// reference returns the text that refers to a secret.
-func (d *addition) reference(variable string) string {
-	if d.flags.Keyring {
-		return "${keyring:" + variable + "}"
-	}
-	return "${" + variable + "}"
+	return err
 }
 
 // given parses --set.
-func (d *addition) given() (candidate.Values, error) {
+func (d *adding) given() (candidate.Values, error) {
 	values := candidate.Values{}
 	for _, text := range d.flags.set {
 		name, value, ok := strings.Cut(text, "=")
@@ -243,43 +191,15 @@ func (d *addition) given() (candidate.Values, error) {
 	return values, nil
 }
 
-// freeName returns the name, or with a number the first one that no upstream has.
-func freeName(file *settingsfile.File, name string) (string, error) {
-	entries, err := file.Entries()
-	if err != nil {
-		return "", err
-	}
-	taken := map[string]bool{}
-	for _, e := range entries {
-		taken[strings.ToLower(tool.Identifier(e.Name))] = true
-	}
-	return candidate.FreeName(name, func(made string) bool { return !taken[strings.ToLower(tool.Identifier(made))] }), nil
-}
-
-// existing returns the name of the upstream that is the same server, "" for none. An entry that was added before has other names of
-// its variables, or the same ones.
-func (d *addition) existing() (string, error) {
-	entries, err := d.file.Entries()
-	if err != nil {
-		return "", err
-	}
-	for _, e := range entries {
-		if e.Same(d.made.Entry) && (d.flags.name == "" || e.Name == d.flags.name) {
-			return e.Name, nil
-		}
-	}
-	return "", nil
-}
-
 // confirmed asks whether to add the server, on a terminal; elsewhere --yes says so.
-func (d *addition) confirmed(ctx context.Context) (bool, error) {
+func (d *adding) confirmed(ctx context.Context) (bool, error) {
 	if d.flags.yes {
 		return true, nil
 	}
 	if !cli.IsTerminal(d.Stdin) {
 		return false, &tool.Error{Kind: tool.Invalid, Message: "nothing was added", Hint: "--yes adds it without asking; --dry-run shows what would be written"}
 	}
-	ok, err := cli.Confirm(ctx, d.App, "Add "+d.made.Entry.Name+"?", true)
+	ok, err := cli.Confirm(ctx, d.App, "Add "+d.Made.Entry.Name+"?", true)
 	if err == nil && !ok {
 		d.Say("nothing was added")
 	}
@@ -287,7 +207,7 @@ func (d *addition) confirmed(ctx context.Context) (bool, error) {
 }
 
 // finish tests the server, and writes the secrets and the settings.
-func (d *addition) finish(ctx context.Context) error {
+func (d *adding) finish(ctx context.Context) error {
 	result := addResult{Outcome: "added"}
 	if !d.flags.noTest {
 		trial, err := d.try(ctx)
@@ -299,24 +219,12 @@ func (d *addition) finish(ctx context.Context) error {
 			return cmp.Or(d.report(result), error(cli.Status(cli.ExitFailed)))
 		}
 	}
-	if err := d.flags.Put(d.file, d.storedSecrets()); err != nil {
+	if err := d.Store.Put(d.file, d.Secrets()); err != nil {
 		return err
 	}
 	if err := d.file.Save(); err != nil {
 		return err
 	}
-	d.warnOfSecrets(d.made.Entry)
+	d.warnOfSecrets(d.Made.Entry)
 	return d.report(result)
-}
-
-// storedSecrets returns the secrets by the names under which they are stored.
-func (d *addition) storedSecrets() config.Secrets {
-	if !d.flags.Keyring {
-		return d.made.Secrets
-	}
-	all := config.Secrets{}
-	for name, value := range d.made.Secrets {
-		all["keyring:"+name] = value
-	}
-	return all
 }

@@ -9,39 +9,35 @@ import (
 	"strings"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/addition"
 	"sallyport/internal/candidate"
-	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
 
 // show prints the description of the server. All of it is untrusted.
-func (d *addition) show() {
-	c := d.found
+func (d *adding) show() {
 	var b strings.Builder
-	line := func(label, text string) {
-		if text = sanitize.Line(text, 300); text != "" {
-			fmt.Fprintf(&b, "  %-14s%s\n", label, text)
-		}
+	for _, fact := range addition.About(d.found) {
+		b.WriteString(factLine(fact.Label, fact.Text))
 	}
-	title := c.Server
-	if c.Title != "" {
-		title = c.Title + " (" + c.Server + ")"
+	for _, in := range d.found.Inputs {
+		b.WriteString(factLine("value", describeInput(in)))
 	}
-	line("server", title+", from "+c.Source)
-	line("about", c.Description)
-	line("published by", c.Publisher)
-	line("version", c.Version)
-	line("source code", c.Repository)
-	for _, in := range c.Inputs {
-		line("value", describeInput(in))
-	}
-	line("note", c.Needs.Note)
-	for _, warning := range c.Warnings {
-		line("warning", warning)
+	b.WriteString(factLine("note", d.found.Needs.Note))
+	for _, warning := range d.found.Warnings {
+		b.WriteString(factLine("warning", warning))
 	}
 	fmt.Fprint(d.Err(), cli.Clean(b.String()))
+}
+
+// factLine returns a line of the description, "" without a text.
+func factLine(label, text string) string {
+	if text = sanitize.Line(text, 300); text == "" {
+		return ""
+	}
+	return fmt.Sprintf("  %-14s%s\n", label, text)
 }
 
 // describeInput returns one line about an input.
@@ -72,42 +68,17 @@ func describeInput(in candidate.Input) string {
 // describeEntry returns the command of an entry, and the hosts and files that it may reach, a line for each.
 func describeEntry(e settingsfile.Entry) string {
 	var b strings.Builder
-	process := e.Command+e.Image() != ""
-	switch {
-	case e.Image() != "":
-		b.WriteString("  runs image    " + candidate.Command(e) + "\n")
-	case e.Command != "":
-		b.WriteString("  runs          " + candidate.Command(e) + "\n")
-	case e.OpenAPI != "":
-		b.WriteString("  reads         " + e.OpenAPI + "\n")
-	case e.GraphQL != "":
-		b.WriteString("  connects to   " + e.GraphQL + " (GraphQL)\n")
-	default:
-		b.WriteString("  connects to   " + e.URL + "\n")
-	}
-	if !process {
-		return b.String()
-	}
-	if e.Isolate == nil {
-		return b.String() + "  isolated      NO: it runs with your rights, can read your files and use your network\n"
-	}
-	hosts := strings.Join(e.Isolate.HostNames(), ", ")
-	if hosts == "" {
-		hosts = "none (--host HOST allows one)"
-	}
-	fmt.Fprintf(&b, "  isolated      yes\n  hosts         %s\n", hosts)
-	for _, mount := range e.Isolate.Mounts {
-		mode := "read only"
-		if mount.Mode == config.MountWritable {
-			mode = "may be changed"
+	for _, fact := range addition.Access(e) {
+		if fact.Label == "hosts" && fact.Text == addition.NoHosts {
+			fact.Text += " (--host HOST allows one)"
 		}
-		fmt.Fprintf(&b, "  files         %s (%s)\n", mount.Path, mode)
+		fmt.Fprintf(&b, "  %-14s%s\n", fact.Label, fact.Text)
 	}
 	return b.String()
 }
 
 // ask asks for the values that were not given, on a terminal.
-func (d *addition) ask(ctx context.Context) error {
+func (d *adding) ask(ctx context.Context) error {
 	tty, ok := d.Stdin.(*os.File)
 	if !ok || !cli.IsTerminal(tty) || d.flags.yes || d.flags.asJSON {
 		return nil
@@ -124,7 +95,7 @@ func (d *addition) ask(ctx context.Context) error {
 }
 
 // askOne asks until the answer is valid. An empty one is the default, or leaves the value out.
-func (d *addition) askOne(ctx context.Context, tty *os.File, in candidate.Input) error {
+func (d *adding) askOne(ctx context.Context, tty *os.File, in candidate.Input) error {
 	question := sanitize.Line(describeInput(in), 300)
 	for {
 		value, err := d.readValue(ctx, tty, in, question)
@@ -146,7 +117,7 @@ func (d *addition) askOne(ctx context.Context, tty *os.File, in candidate.Input)
 	}
 }
 
-func (d *addition) readValue(ctx context.Context, tty *os.File, in candidate.Input, question string) (string, error) {
+func (d *adding) readValue(ctx context.Context, tty *os.File, in candidate.Input, question string) (string, error) {
 	if in.Secret {
 		return readHidden(ctx, tty, func() { d.Say(question + " (it is not shown; Enter leaves it for later)") })
 	}
@@ -182,13 +153,13 @@ type addResult struct {
 }
 
 // report prints the result.
-func (d *addition) report(r addResult) error {
-	e := d.made.Entry
+func (d *adding) report(r addResult) error {
+	e := d.Made.Entry
 	if r.Name == "" {
 		r.Name = e.Name
 	}
 	r.Server, r.Source, r.Version, r.Publisher, r.Path, r.Warnings = d.found.Server, d.found.Source, d.found.Version, d.found.Publisher, d.file.Path, d.found.Warnings
-	r.URL, r.Secrets, r.Unset = e.URL, slices.Sorted(maps.Keys(d.made.Secrets)), d.UnsetVariables(d.file, e)
+	r.URL, r.Secrets, r.Unset = e.URL, slices.Sorted(maps.Keys(d.Made.Secrets)), d.UnsetVariables(d.file, e)
 	if e.Command+e.Image() != "" {
 		r.Command = candidate.Command(e)
 	}
@@ -207,14 +178,14 @@ func (d *addition) report(r addResult) error {
 	return d.printResult(r)
 }
 
-func (d *addition) printResult(r addResult) error {
+func (d *adding) printResult(r addResult) error {
 	switch r.Outcome {
 	case "existing":
 		return d.Print(r.Name + " is in " + r.Path + " already")
 	case "dry run":
 		d.Say("nothing was written; this would be added to " + r.Path + ":")
 		added := &settingsfile.File{Path: d.file.Path}
-		if err := added.Add(d.made.Entry); err != nil {
+		if err := added.Add(d.Made.Entry); err != nil {
 			return err
 		}
 		return d.Print(string(added.Data))
@@ -222,7 +193,7 @@ func (d *addition) printResult(r addResult) error {
 		if err := d.PrintFinding(r.Test.String()); err != nil {
 			return err
 		}
-		if e := d.made.Entry; e.Remote() && len(e.Headers) == 0 {
+		if e := d.Made.Entry; e.Remote() && len(e.Headers) == 0 {
 			d.Say("nothing was added; --header 'Authorization=Bearer ${TOKEN}' sends credentials, --no-test adds it without a test")
 		} else {
 			d.Say("nothing was added; --no-test adds it without a test")
@@ -232,7 +203,7 @@ func (d *addition) printResult(r addResult) error {
 	return d.printAdded(r)
 }
 
-func (d *addition) printAdded(r addResult) error {
+func (d *adding) printAdded(r addResult) error {
 	text := fmt.Sprintf("added %s to %s", r.Name, r.Path)
 	if r.Test != nil {
 		text += ": " + cli.Count(len(r.Tools), "tool")
@@ -243,7 +214,7 @@ func (d *addition) printAdded(r addResult) error {
 	if r.held > 0 {
 		text += fmt.Sprintf("\n%s held for review: sallyport upstreams review %s", cli.Plural(r.held, "tool is", "tools are"), r.Name)
 	}
-	lines := append([]string{text}, d.flags.Report(d.file, d.storedSecrets())...)
+	lines := append([]string{text}, d.Store.Report(d.file, d.Secrets())...)
 	if err := d.Print(strings.Join(lines, "\n")); err != nil {
 		return err
 	}
@@ -253,7 +224,7 @@ func (d *addition) printAdded(r addResult) error {
 	if r.Test != nil && r.Test.Problem != "" {
 		d.Say(r.Test.Problem + "; " + r.Test.Fix)
 	}
-	d.warnOfSecrets(d.made.Entry)
+	d.warnOfSecrets(d.Made.Entry)
 	return nil
 }
 

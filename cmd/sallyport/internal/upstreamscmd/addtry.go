@@ -18,7 +18,7 @@ import (
 const maxInstall = 5 * time.Minute
 
 // try starts the new upstream, alone, with the secrets that are not stored yet. Its definitions are pinned in sallyport.lock.
-func (d *addition) try(ctx context.Context) (result testResult, err error) {
+func (d *adding) try(ctx context.Context) (result testResult, err error) {
 	cfg, err := d.settings()
 	if err != nil {
 		return result, unusable(err)
@@ -74,17 +74,17 @@ func (t *testResult) addTools(ctx context.Context, g *gateway.Gateway) {
 }
 
 // settings returns the edited settings with the new upstream alone.
-func (d *addition) settings() (*config.Config, error) {
-	secrets := d.made.Secrets
+func (d *adding) settings() (*config.Config, error) {
+	secrets := d.Made.Secrets
 	sources := config.Sources{
 		Getenv: func(name string) (string, bool) {
-			if value, ok := secrets[name]; ok && !d.flags.Keyring {
+			if value, ok := secrets[name]; ok && !d.Store.Keyring {
 				return value, true
 			}
 			return d.Env(name)
 		},
 		Keyring: func(name string) (string, error) {
-			if value, ok := secrets[name]; ok && d.flags.Keyring {
+			if value, ok := secrets[name]; ok && d.Store.Keyring {
 				return value, nil
 			}
 			return secret.Get(name)
@@ -95,7 +95,7 @@ func (d *addition) settings() (*config.Config, error) {
 		return nil, err
 	}
 	for _, up := range cfg.Upstreams {
-		if up.Name == d.made.Entry.Name {
+		if up.Name == d.Made.Entry.Name {
 			cfg.Upstreams = []config.Upstream{up}
 		}
 	}

@@ -3,13 +3,13 @@ package upstreamscmd
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/addition"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
 	"sallyport/internal/settingsfile"
@@ -110,7 +110,7 @@ func (a *app) upstreamsAdd(e settingsfile.Entry) error {
 		return err
 	}
 	for _, document := range []*string{&e.OpenAPI, &e.GraphQL} {
-		if *document, err = documentFrom(f.Path, *document); err != nil {
+		if *document, err = addition.DocumentPath(f.Path, *document); err != nil {
 			return err
 		}
 	}
@@ -123,24 +123,6 @@ func (a *app) upstreamsAdd(e settingsfile.Entry) error {
 	a.reportUnset(f, e)
 	a.warnOfSecrets(e)
 	return a.Print(fmt.Sprintf("added %s to %s; try it: sallyport upstreams test %s", e.Name, f.Path, e.Name))
-}
-
-// documentFrom returns the path of a document, from the working directory, as the settings file has it: from its own directory if it
-// is below that.
-func documentFrom(settings, document string) (string, error) {
-	if document == "" || strings.Contains(document, "://") {
-		return document, nil
-	}
-	path, err := filepath.Abs(document)
-	if err != nil {
-		return "", err
-	}
-	if dir, err := filepath.Abs(filepath.Dir(settings)); err == nil {
-		if near, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(near) {
-			path = "." + string(filepath.Separator) + near
-		}
-	}
-	return strings.ReplaceAll(path, "$", "$$"), nil
 }
 
 // warnOfSecrets warns of values in the file that look like secrets.

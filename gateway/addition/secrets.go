@@ -1,4 +1,4 @@
-package cli
+package addition
 
 import (
 	"errors"
@@ -73,10 +73,10 @@ func storeInFile(f *settingsfile.File, envFile string, secrets config.Secrets) e
 func (store SecretStore) Report(f *settingsfile.File, secrets config.Secrets) (text []string) {
 	variables, keyring := clients.SplitSecrets(secrets)
 	if store.Keyring && len(keyring) > 0 {
-		text = append(text, Plural(len(keyring), "secret is", "secrets are")+" in the keyring")
+		text = append(text, count(len(keyring))+" in the keyring")
 	}
 	if store.EnvFile != "" && len(variables) > 0 {
-		text = append(text, fmt.Sprintf("%s in %s, which %s reads", Plural(len(variables), "secret is", "secrets are"), store.EnvFile, f.Path))
+		text = append(text, fmt.Sprintf("%s in %s, which %s reads", count(len(variables)), store.EnvFile, f.Path))
 	}
 	return text
 }
@@ -98,4 +98,11 @@ func writeSecrets(path string, secrets config.Secrets) error {
 		return fmt.Errorf("write secrets: %w", err)
 	}
 	return nil
+}
+
+func count(secrets int) string {
+	if secrets == 1 {
+		return "1 secret is"
+	}
+	return fmt.Sprintf("%d secrets are", secrets)
 }

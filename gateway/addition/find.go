@@ -1,4 +1,4 @@
-package upstreamscmd
+package addition
 
 import (
 	"context"
@@ -11,18 +11,33 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/candidate"
 	"sallyport/internal/presets"
 	"sallyport/internal/registry"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox/image"
 )
 
-// find returns the server that a word of the command line names.
-func (a *adder) find(ctx context.Context, file *settingsfile.File, server string, flags addFlags) (candidate.Candidate, error) {
+// Finder looks servers up.
+type Finder struct {
+	// Env has the variables that name the registries of packages.
+	Env func(string) (string, bool)
+	// Progress shows what is read, until stop is called; nil shows nothing.
+	Progress func(what string) (stop func())
+}
+
+func (a Finder) progress(what string) (stop func()) {
+	if a.Progress == nil {
+		return func() {}
+	}
+	return a.Progress(what)
+}
+
+// Find returns the server that a word names: see `sallyport add`. Errors are *tool.Error.
+func (a Finder) Find(ctx context.Context, file *settingsfile.File, server string, choice candidate.Choice) (candidate.Candidate, error) {
 	kind, rest, _ := strings.Cut(server, ":")
 	switch {
 	case kind == "npm" || kind == "pypi":
@@ -30,7 +45,7 @@ func (a *adder) find(ctx context.Context, file *settingsfile.File, server string
 	case kind == "oci" || kind == "docker" || kind == "image":
 		return a.pin(ctx)(candidate.OfImage(rest))
 	case isDocument(server):
-		document, err := documentFrom(file.Path, server)
+		document, err := DocumentPath(file.Path, server)
 		if err != nil {
 			return candidate.Candidate{}, err
 		}
@@ -40,10 +55,10 @@ func (a *adder) find(ctx context.Context, file *settingsfile.File, server string
 	case strings.Contains(server, "://"):
 		return wrapInvalid(candidate.OfURL(server))
 	case strings.Contains(server, "/"):
-		return a.findEntry(ctx, file, server, flags.choice)
+		return a.findEntry(ctx, file, server, choice)
 	}
 	if p, ok := presets.Find(server); ok {
-		return candidate.OfPreset(p, flags.choice)
+		return candidate.OfPreset(p, choice)
 	}
 	return candidate.Candidate{}, a.explainUnknown(ctx, file, server)
 }
@@ -88,14 +103,14 @@ func cutVersion(text string) (name, version string) {
 	return text, ""
 }
 
-func (a *adder) findPackage(ctx context.Context, kind, text string) (candidate.Candidate, error) {
+func (a Finder) findPackage(ctx context.Context, kind, text string) (candidate.Candidate, error) {
 	name, version := cutVersion(text)
 	if version == "latest" {
 		version = ""
 	}
-	p := a.Progress("reading "+kind, 0)
+	stop := a.progress("reading " + kind)
 	info, err := registry.ReadPackage(ctx, registry.NewHTTP(), kind, registry.Index(a.Env, kind), name, version)
-	p.Stop()
+	stop()
 	if err != nil {
 		return candidate.Candidate{}, lookupError(err, "correct the name or the version; "+kind+":PACKAGE@VERSION names a version")
 	}
@@ -111,8 +126,8 @@ func lookupError(err error, hint string) error {
 	return &tool.Error{Kind: kind, Message: err.Error(), Err: err, Hint: hint}
 }
 
-// registryOf returns the client of the registry of the settings.
-func registryOf(file *settingsfile.File) *registry.Client {
+// Registry returns the client of the registry of the settings.
+func Registry(file *settingsfile.File) *registry.Client {
 	if len(file.Data) > 0 {
 		if cfg, err := file.Config(); err == nil {
 			return registry.New(cfg.Registry)
@@ -121,7 +136,7 @@ func registryOf(file *settingsfile.File) *registry.Client {
 	return registry.New(registry.URL)
 }
 
-func (a *adder) findEntry(ctx context.Context, file *settingsfile.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
+func (a Finder) findEntry(ctx context.Context, file *settingsfile.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
 	name, version := cutVersion(text)
 	if version == "latest" {
 		version = ""
@@ -130,9 +145,9 @@ func (a *adder) findEntry(ctx context.Context, file *settingsfile.File, text str
 		return candidate.Candidate{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.80q is not the name of a server", name),
 			Hint: "the registry has names such as io.github.owner/server; npm:@scope/name is a package, ./FILE.yaml a document"}
 	}
-	p := a.Progress("reading the MCP registry", 0)
-	entry, err := registryOf(file).Get(ctx, name, version)
-	p.Stop()
+	stop := a.progress("reading the MCP registry")
+	entry, err := Registry(file).Get(ctx, name, version)
+	stop()
 	if err != nil {
 		return candidate.Candidate{}, lookupError(err, "sallyport search --registry WORDS finds servers, and their versions")
 	}
@@ -140,14 +155,14 @@ func (a *adder) findEntry(ctx context.Context, file *settingsfile.File, text str
 }
 
 // pin returns a function that gives the image of a candidate, if it has one, the digest of its tag.
-func (a *adder) pin(ctx context.Context) func(candidate.Candidate, error) (candidate.Candidate, error) {
+func (a Finder) pin(ctx context.Context) func(candidate.Candidate, error) (candidate.Candidate, error) {
 	return func(c candidate.Candidate, err error) (candidate.Candidate, error) {
 		if err != nil || c.Image() == "" {
 			return c, err
 		}
-		p := a.Progress("reading the registry of the image", 0)
+		stop := a.progress("reading the registry of the image")
 		pinned, err := image.Pin(ctx, c.Image(), image.Options{})
-		p.Stop()
+		stop()
 		if err != nil {
 			return c, &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err, Hint: "correct the name or the tag; a private registry needs a login in ~/.docker/config.json"}
 		}
@@ -160,21 +175,39 @@ func (a *adder) pin(ctx context.Context) func(candidate.Candidate, error) (candi
 const maxSimilar = 8
 
 // explainUnknown returns the error for a word that is no preset. Anybody can publish a server of any short name, so none is chosen by it.
-func (a *adder) explainUnknown(ctx context.Context, file *settingsfile.File, word string) error {
+func (a Finder) explainUnknown(ctx context.Context, file *settingsfile.File, word string) error {
 	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("%.60q is no well-known server", word), Hint: "see sallyport add --help"}
 	if near := suggest.Of(word, presets.Names()); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
-	p := a.Progress("searching the MCP registry", 0)
-	found, _, lookup := registryOf(file).Search(ctx, word, maxSimilar)
-	p.Stop()
+	stop := a.progress("searching the MCP registry")
+	found, _, lookup := Registry(file).Search(ctx, word, maxSimilar)
+	stop()
 	if lookup != nil || len(found) == 0 {
 		return err
 	}
 	err.Message += "; the MCP registry has, by others,"
 	for _, e := range found {
-		err.Message += "\n  " + e.Server.Name + "  " + cli.OneLine(e.Server.Description, 60)
+		err.Message += "\n  " + e.Server.Name + "  " + sanitize.Line(e.Server.Description, 60)
 	}
 	err.Hint = "add one by its full name, after a look at who publishes it: sallyport add " + found[0].Server.Name
 	return err
+}
+
+// DocumentPath returns the path of a document, from the working directory, as the settings file has it: from its own directory if it
+// is below that.
+func DocumentPath(settings, document string) (string, error) {
+	if document == "" || strings.Contains(document, "://") {
+		return document, nil
+	}
+	path, err := filepath.Abs(document)
+	if err != nil {
+		return "", err
+	}
+	if dir, err := filepath.Abs(filepath.Dir(settings)); err == nil {
+		if near, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(near) {
+			path = "." + string(filepath.Separator) + near
+		}
+	}
+	return strings.ReplaceAll(path, "$", "$$"), nil
 }
