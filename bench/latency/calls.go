@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/bench/bareserver"
 	"sallyport/bench/stats"
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
@@ -52,7 +53,7 @@ func calls(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
-	session, err := client().Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://localhost/mcp", HTTPClient: through(filepath.Join(dir, socketName))}, nil)
+	session, err := client().Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://localhost/mcp", HTTPClient: bareserver.Through(filepath.Join(dir, socketName))}, nil)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() 
 // openWith is open to another upstream, with settings that change has changed.
 func (b *bench) openWith(ctx context.Context, dir string, up http.Handler, change func(cfg *config.Config, opts *gateway.Options)) (*gateway.Gateway, func() error, error) {
 	socket := filepath.Join(dir, socketName)
-	stop, err := serveAt(socket, up)
+	stop, err := bareserver.ServeAt(socket, up)
 	if err != nil {
 		return nil, nil, err
 	}

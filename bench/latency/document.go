@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sallyport/bench/doc"
+	"sallyport/bench/table"
 )
 
 // page is the name of the sections and of the page that are made from the results.
@@ -60,7 +61,7 @@ func losses(rows []row) string {
 			slower++
 		}
 	}
-	text := isolation(rows) + fmt.Sprintf("- In %d of %d rows with a bare twin, Sallyport is slower or larger than the twin.\n- %s.\n", slower, twins, tally(rows))
+	text := isolation(rows) + fmt.Sprintf("- In %d of %d rows with a bare twin, Sallyport is slower or larger than the twin.\n- %s.\n", slower, twins, table.Tally(rows))
 	if missed := missedTargets(rows); missed != "" {
 		text += "\n| missed | measured | target |\n| --- | --- | --- |\n" + missed
 	}
@@ -76,7 +77,7 @@ func missedTargets(rows []row) string {
 			if b.Met {
 				continue
 			}
-			target := fmt.Sprintf("| %s | %s %%s | %s %g |\n", strings.ReplaceAll(r.Case, "%", "%%"), b.What, b.sign(), b.Limit)
+			target := fmt.Sprintf("| %s | %s %%s | %s %g |\n", strings.ReplaceAll(r.Case, "%", "%%"), b.What, b.Sign(), b.Limit)
 			if got[target] == nil {
 				targets = append(targets, target)
 			}
@@ -135,7 +136,7 @@ func summary(rows []row) string {
 			if r.Bare != nil {
 				bare, ratio = rounded(r.Bare.P50), rounded(r.Ratio)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.name(), r.Unit, rounded(r.P50), bare, ratio)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Name(), r.Unit, rounded(r.P50), bare, ratio)
 		}
 	}
 	return b.String()
@@ -186,16 +187,16 @@ func rounded(f float64) string {
 // tables returns all rows.
 func tables(m machine, rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with Linux %s, load %s at the start%s. Tools: %s. %s.\n", m.Date, m.Versions["commit"], m.Cores, m.CPU, m.Kernel, firstLoad(m), m.busyNote(), m.Versions["tools"], tally(rows))
+	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with Linux %s, load %s at the start%s. Tools: %s. %s.\n", m.Date, m.Versions["commit"], m.Cores, m.CPU, m.Kernel, firstLoad(m), m.busyNote(), m.Versions["tools"], table.Tally(rows))
 	for _, c := range chapters() {
-		var table strings.Builder
+		var lines strings.Builder
 		for _, r := range rows {
 			if c.has(r) {
-				table.WriteString(line(r))
+				lines.WriteString(r.Line())
 			}
 		}
-		if table.Len() > 0 {
-			fmt.Fprintf(&b, "\n### %s\n%s\n\n| | unit | n | min | median | p99 (max if n < 100) | bare median | ratio | target |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n%s", c.title, c.note, table.String())
+		if lines.Len() > 0 {
+			fmt.Fprintf(&b, "\n### %s\n%s\n\n%s%s", c.title, c.note, table.Heading, lines.String())
 		}
 	}
 	return b.String()
@@ -205,27 +206,6 @@ func tables(m machine, rows []row) string {
 func firstLoad(m machine) string {
 	first, _, _ := strings.Cut(m.Load, " ")
 	return first
-}
-
-func line(r row) string {
-	bare, ratio := r.twin()
-	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", r.name(), r.Unit, r.N, figure(r.Min), figure(r.P50), figure(r.P99), bare, ratio, r.barResults())
-}
-
-// name is the case with its language.
-func (r row) name() string {
-	if r.Language == "" {
-		return r.Case
-	}
-	return r.Case + ", " + r.Language
-}
-
-// twin returns the cells of the bare twin and of the ratio, empty if there is none.
-func (r row) twin() (bare, ratio string) {
-	if r.Bare == nil {
-		return "", ""
-	}
-	return figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
 }
 
 // readResults reads what write wrote.

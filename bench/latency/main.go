@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"sallyport/bench/corpus"
+	"sallyport/bench/procs"
+	"sallyport/bench/table"
 )
 
 func main() {
@@ -188,7 +190,7 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 			return 0, err
 		}
 	}
-	if err := adopt(); err != nil { // otherwise the sandboxes' processor time is not counted
+	if err := procs.Adopt(); err != nil { // otherwise the sandboxes' processor time is not counted
 		fmt.Fprintln(os.Stderr, "latency: processor time of what has ended is not known:", err)
 	}
 	b := &bench{options: o}
@@ -203,7 +205,7 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 	if err := o.mayWrite(m); err != nil {
 		return 0, err
 	}
-	fmt.Print(m.head(o.title), table(nil, true))
+	fmt.Print(m.head(o.title), table.Text(nil, true))
 	begin := time.Now()
 	for _, g := range groups() {
 		if !choice.MatchString(g.name) {
@@ -218,7 +220,7 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 	if o.out != "" && o.partialReason == "" {
 		err = write(o, m, b.rows)
 	}
-	return misses(b.rows), err
+	return table.Misses(b.rows), err
 }
 
 // use says what the tools are. Results that are kept are of real ones.
@@ -253,5 +255,5 @@ func (b *bench) close() error {
 // add keeps a row, and shows it at once.
 func (b *bench) add(r row) {
 	b.rows = append(b.rows, r)
-	fmt.Print(table([]row{r}, false))
+	fmt.Print(table.Text([]row{r}, false))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/bench/procs"
 	"sallyport/bench/stats"
 )
 
@@ -112,16 +113,16 @@ func one(name, unit string, figure float64, bare []float64, bars []bar, note str
 // memorySnapshot measures all processes of serve except its upstream.
 func (g *instance) memorySnapshot() (memorySnapshot, error) {
 	all := g.processes()
-	s := memorySnapshot{count: sandboxCount(all), parts: map[string]use{}}
+	s := memorySnapshot{count: procs.Sandboxes(all), parts: map[string]use{}}
 	for pid, p := range all {
 		if pid == g.command.Process.Pid || !within(all, p) {
 			continue
 		}
-		part := s.parts[p.name]
+		part := s.parts[p.Name]
 		if err := errors.Join(s.sandboxes.add(pid), part.add(pid)); err != nil {
 			return memorySnapshot{}, err
 		}
-		s.parts[p.name] = part
+		s.parts[p.Name] = part
 	}
 	var err error
 	s.available, err = available()
@@ -129,9 +130,9 @@ func (g *instance) memorySnapshot() (memorySnapshot, error) {
 }
 
 // within reports whether a process is a part of gVisor's, or descends from one: the sentry's stubs.
-func within(all map[int]process, p process) bool {
-	for ok := true; ok; p, ok = all[p.parent] {
-		if strings.HasPrefix(p.name, "runsc") {
+func within(all map[int]procs.Process, p procs.Process) bool {
+	for ok := true; ok; p, ok = all[p.Parent] {
+		if strings.HasPrefix(p.Name, "runsc") {
 			return true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	host "sallyport/bench/machine"
+	"sallyport/bench/table"
 )
 
 // machine is where and with what was measured.
@@ -103,37 +104,6 @@ func (m *machine) busyNote() string {
 	return " (-busy: others used the processors)"
 }
 
-const columns = "%-60s %-10s %-5s %9s %9s %9s %5s %9s %7s  %s\n"
-
-// table is a line for each row, below the heading if it is to have one.
-func table(rows []row, heading bool) string {
-	var b strings.Builder
-	if heading {
-		fmt.Fprintf(&b, columns, "case", "language", "unit", "min", "p50", "p99/max", "n", "bare p50", "ratio", "bars")
-	}
-	for _, r := range rows {
-		bare, ratio := r.twin()
-		fmt.Fprintf(&b, columns, r.Case, r.Language, r.Unit, figure(r.Min), figure(r.P50), figure(r.P99), fmt.Sprint(r.N), bare, ratio, r.barResults())
-	}
-	return b.String()
-}
-
-func figure(f float64) string {
-	if f >= 1000 {
-		return fmt.Sprintf("%.0f", f)
-	}
-	return fmt.Sprintf("%.2f", f)
-}
-
-// barResults returns which bars are met.
-func (r row) barResults() string {
-	var parts []string
-	for _, b := range r.Bars {
-		parts = append(parts, b.String())
-	}
-	return strings.Join(parts, "; ")
-}
-
 // verdict is what stands below the table.
 func verdict(rows []row) string {
 	var b strings.Builder
@@ -154,17 +124,8 @@ func verdict(rows []row) string {
 		"# no time but in the processor time. The ratio is our median time to the bare one, also where the unit is a rate: below 1 is faster. p99 is the largest where n\n"+
 		"# is below 100.\n"+
 		"# The nearest peers need 6 to 50 ms for a script with one call, in the gateway's own process and without isolation (quoted, not measured here).\n")
-	b.WriteString("# " + tally(rows) + "\n")
+	b.WriteString("# " + table.Tally(rows) + "\n")
 	return b.String()
-}
-
-// tally says how many bars are met.
-func tally(rows []row) string {
-	count := 0
-	for _, r := range rows {
-		count += len(r.Bars)
-	}
-	return fmt.Sprintf("%d of %d targets are met", count-misses(rows), count)
 }
 
 // writePartial writes the rows of a run that failed to FILE.partial, and says so; it is no result.
@@ -173,7 +134,7 @@ func writePartial(o *options, m *machine, rows []row) error {
 		return nil
 	}
 	name := o.out + ".partial"
-	if err := os.WriteFile(name, []byte(m.head(o.title)+table(rows, true)+verdict(rows)), 0o644); err != nil {
+	if err := os.WriteFile(name, []byte(m.head(o.title)+table.Text(rows, true)+verdict(rows)), 0o644); err != nil {
 		return fmt.Errorf("keep what was measured: %w", err)
 	}
 	return fmt.Errorf("the %d rows before that are in %s", len(rows), name)
@@ -192,7 +153,7 @@ func write(o *options, m *machine, rows []row) error {
 
 // show writes the table and the documents.
 func (o *options) show(m *machine, rows []row) error {
-	text := m.head(o.title) + table(rows, true) + verdict(rows) + "# took " + m.Took + "\n"
+	text := m.head(o.title) + table.Text(rows, true) + verdict(rows) + "# took " + m.Took + "\n"
 	err := os.WriteFile(o.out+".txt", []byte(text), 0o644)
 	if o.docs == "" {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"sallyport/bench/bareserver"
 	"sallyport/bench/corpus"
 	"sallyport/bench/stats"
 	"sallyport/gateway"
@@ -131,7 +132,7 @@ func (b *bench) openMany(ctx context.Context, p *pair) (*gateway.Gateway, func()
 func listing(servers []corpus.Server) http.Handler {
 	mux := http.NewServeMux()
 	for i, s := range servers {
-		mux.Handle(fmt.Sprintf("/%d", i), &fakeServer{list: s.List()})
+		mux.Handle(fmt.Sprintf("/%d", i), &bareserver.Server{List: s.List()})
 	}
 	return mux
 }

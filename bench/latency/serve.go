@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/bench/bareserver"
 )
 
 // setup is how serve is started.
@@ -126,7 +128,7 @@ func (b *bench) listen(ctx context.Context, s setup, clients int) (*instance, er
 	if err := g.command.Start(); err != nil {
 		return nil, err
 	}
-	web := through(socket)
+	web := bareserver.Through(socket)
 	if s.principals {
 		web.Transport = bearer{web.Transport, firstToken}
 	}
@@ -135,7 +137,7 @@ func (b *bench) listen(ctx context.Context, s setup, clients int) (*instance, er
 		if err == nil {
 			g.sessions = append(g.sessions, session)
 			if s.principals && len(g.sessions) == 1 {
-				web = through(socket)
+				web = bareserver.Through(socket)
 				web.Transport = bearer{web.Transport, otherToken}
 			}
 		} else if time.Now().After(end) {

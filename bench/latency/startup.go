@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/bench/bareserver"
 	"sallyport/bench/corpus"
 	"sallyport/bench/stats"
 	"sallyport/internal/sleep"
@@ -89,13 +88,13 @@ func (b *bench) overHTTP(servers []corpus.Server) (*upstreamSet, func() error, e
 		return nil, nil, err
 	}
 	socket := filepath.Join(dir, "up.sock")
-	stop, err := serveAt(socket, listing(servers))
+	stop, err := bareserver.ServeAt(socket, listing(servers))
 	if err != nil {
 		return nil, nil, err
 	}
 	t := newUpstreamSet("HTTP", servers, func(i int) string { return fmt.Sprintf("url: %q, socket: %q", listingURL(i), socket) })
 	t.dial = func(_ context.Context, i int) mcp.Transport {
-		return &mcp.StreamableClientTransport{Endpoint: listingURL(i), HTTPClient: through(socket)}
+		return &mcp.StreamableClientTransport{Endpoint: listingURL(i), HTTPClient: bareserver.Through(socket)}
 	}
 	return t, stop, nil
 }
@@ -108,28 +107,6 @@ func newUpstreamSet(kind string, servers []corpus.Server, settings func(i int) s
 	}
 	last := servers[len(servers)-1]
 	return &upstreamSet{kind: kind, count: len(servers), settings: b.String(), last: last.Tools[len(last.Tools)-1].Tool.ID.Name}
-}
-
-// serveAt serves on a Unix socket until it is stopped.
-func serveAt(socket string, handler http.Handler) (stop func() error, err error) {
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, err
-	}
-	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: handler}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = web.Serve(listener) }) // ErrServerClosed
-	return func() error {
-		defer serving.Wait()
-		return web.Close()
-	}, nil
-}
-
-// through is a client with all connections to a socket.
-func through(socket string) *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
 }
 
 // startTimes has the times of a start's stages, in milliseconds since the process was started.
@@ -323,7 +300,7 @@ func answerOf(id json.RawMessage, method string, list []byte) map[string]any {
 	answer := map[string]any{"jsonrpc": "2.0", "id": id}
 	switch method {
 	case "initialize":
-		answer["result"] = json.RawMessage(hello)
+		answer["result"] = json.RawMessage(bareserver.Hello)
 	case "tools/list":
 		answer["result"] = json.RawMessage(list)
 	default:

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sallyport/bench/table"
 )
 
 func TestBars(t *testing.T) {
@@ -25,66 +27,13 @@ func TestBars(t *testing.T) {
 		t.Errorf("met (-want +got):\n%s", diff)
 	}
 	rows := []row{r, {Case: "without a bar"}}
-	if got := misses(rows); got != 2 {
+	if got := table.Misses(rows); got != 2 {
 		t.Errorf("%d missed, want 2", got)
 	}
-	text := table(rows, true) + verdict(rows)
+	text := table.Text(rows, true) + verdict(rows)
 	for _, part := range []string{"ratio 2 <= 1 MISSED; p99/p50 3.5 <= 3 MISSED; 1/s 5000 >= 5000 met", "2 of 4 targets are met"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the table does not say %q:\n%s", part, text)
-		}
-	}
-}
-
-// TestBelonging: a process is found by its command line, and its children by their parent.
-func TestBelonging(t *testing.T) {
-	dir := t.TempDir()
-	command := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 60 & echo started; wait", dir+"/x")
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 8)); err != nil {
-		t.Fatal(err)
-	}
-	found := processesOf(0, dir)
-	var names []string
-	for _, p := range found {
-		names = append(names, p.name)
-		if p.parent == command.Process.Pid {
-			child, err := os.FindProcess(p.pid)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer child.Kill()
-		}
-	}
-	if len(found) != 2 || found[command.Process.Pid].name != "sh" {
-		t.Errorf("found %v, want sh and its sleep", names)
-	}
-	if mine := processesOf(os.Getpid(), "/no such folder"); len(mine) < 3 {
-		t.Errorf("%d descend from this process, want itself, sh and sleep", len(mine))
-	}
-	_ = command.Process.Kill()
-	_ = command.Wait()
-}
-
-func TestBusy(t *testing.T) {
-	before := map[int]process{1: {ticks: 5}, 2: {ticks: 10}}
-	for _, test := range []struct {
-		now  map[int]process
-		want uint64
-	}{
-		{before, 0},
-		{map[int]process{1: {ticks: 6}, 2: {ticks: 12}}, 3},
-		{map[int]process{1: {ticks: 5}}, 100},
-		{map[int]process{1: {ticks: 5}, 2: {ticks: 10}, 3: {ticks: 7}}, 100},
-	} {
-		if got := busy(before, test.now); got != test.want {
-			t.Errorf("%v: %d ticks, want %d", test.now, got, test.want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/bench/corpus"
+	"sallyport/bench/procs"
 	"sallyport/bench/stats"
 	"sallyport/internal/sleep"
 )
@@ -129,7 +130,7 @@ func TestPartialIsKept(t *testing.T) {
 
 // TestSpent: the processor time of what a child has left behind is counted, while it runs and when it has ended.
 func TestSpent(t *testing.T) {
-	if err := adopt(); err != nil {
+	if err := procs.Adopt(); err != nil {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
@@ -138,11 +139,11 @@ func TestSpent(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	before := childrenTime()
+	before := procs.ChildrenTime()
 	if err := command.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); childrenTime() < before+30; {
+	for end := time.Now().Add(20 * time.Second); procs.ChildrenTime() < before+30; {
 		if used := g.usedTime(); used < before || time.Now().After(end) {
 			t.Fatalf("%.0f ms were used, %.0f before: the child's child is not counted", used, before)
 		}

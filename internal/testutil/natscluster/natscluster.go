@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -80,8 +79,18 @@ type node struct {
 	cmd *exec.Cmd
 }
 
+// TB is what servers use of the test that they end with. A benchmark that is no test has one of its own.
+type TB interface {
+	Helper()
+	Context() context.Context
+	TempDir() string
+	Cleanup(end func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // Start starts servers, which end with the test.
-func Start(tb testing.TB, servers int) *Cluster {
+func Start(tb TB, servers int) *Cluster {
 	tb.Helper()
 	c := &Cluster{dir: tb.TempDir()}
 	for i := range servers {
@@ -102,7 +111,7 @@ func Start(tb testing.TB, servers int) *Cluster {
 }
 
 // StartPlain starts one server without TLS, which has the accounts of a part of a configuration. The cluster has no credentials.
-func StartPlain(tb testing.TB, accounts string) *Cluster {
+func StartPlain(tb TB, accounts string) *Cluster {
 	tb.Helper()
 	dir := tb.TempDir()
 	n := &node{name: "n1", port: freePort(tb), config: filepath.Join(dir, "n1.conf")}
@@ -120,7 +129,7 @@ func StartPlain(tb testing.TB, accounts string) *Cluster {
 	return c
 }
 
-func freePort(tb testing.TB) int {
+func freePort(tb TB) int {
 	tb.Helper()
 	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -178,7 +187,7 @@ logfile: %q
 }
 
 // Start starts a server, and waits until it accepts connections.
-func (c *Cluster) Start(tb testing.TB, i int) {
+func (c *Cluster) Start(tb TB, i int) {
 	tb.Helper()
 	n := c.nodes[i]
 	n.mu.Lock()
@@ -206,7 +215,7 @@ func (c *Cluster) Start(tb testing.TB, i int) {
 }
 
 // Kill ends a server with SIGKILL, and waits for it. One that was killed is not an error.
-func (c *Cluster) Kill(tb testing.TB, i int) {
+func (c *Cluster) Kill(tb TB, i int) {
 	tb.Helper()
 	n := c.nodes[i]
 	n.mu.Lock()
@@ -220,7 +229,7 @@ func (c *Cluster) Kill(tb testing.TB, i int) {
 }
 
 // Signal sends a signal to a server, as SIGSTOP.
-func (c *Cluster) Signal(tb testing.TB, i int, s syscall.Signal) {
+func (c *Cluster) Signal(tb TB, i int, s syscall.Signal) {
 	tb.Helper()
 	if err := c.nodes[i].cmd.Process.Signal(s); err != nil {
 		tb.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"testing"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -128,7 +127,7 @@ func (c *Cluster) writeCredentials(s *secrets) error {
 }
 
 // User writes the credentials of one more user of the account of Creds, which may publish and subscribe to these subjects.
-func (c *Cluster) User(tb testing.TB, name string, pub, sub []string) (path string) {
+func (c *Cluster) User(tb TB, name string, pub, sub []string) (path string) {
 	tb.Helper()
 	path = filepath.Join(c.dir, name+".creds")
 	if err := writeUser(path, name, c.account, pub, sub); err != nil {

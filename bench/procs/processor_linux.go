@@ -1,4 +1,4 @@
-package main
+package procs
 
 import (
 	"os"
@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of whatever its children leave behind, so that it learns what those have used.
-func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+// Adopt makes this process the parent of whatever its children leave behind, so that it learns what those have used.
+func Adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reap waits for adopted processes that have ended, except for one that other code here waits for.
-func reap(but int) {
+// Reap waits for adopted processes that have ended, except for one that other code here waits for.
+func Reap(but int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -25,8 +25,8 @@ func reap(but int) {
 	}
 }
 
-// childrenTime returns the processor time of all ended children and their descendants, in milliseconds.
-func childrenTime() float64 {
+// ChildrenTime returns the processor time of all ended children and their descendants, in milliseconds.
+func ChildrenTime() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_CHILDREN, &u) != nil {
 		return 0
