@@ -3,6 +3,7 @@ package procs
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -11,12 +12,12 @@ import (
 // Adopt makes this process the parent of whatever its children leave behind, so that it learns what those have used.
 func Adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// Reap waits for adopted processes that have ended, except for one that other code here waits for.
-func Reap(but int) {
+// Reap waits for adopted processes that have ended, except for those that other code waits for.
+func Reap(but ...int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil || pid == but {
+		if err != nil || slices.Contains(but, pid) {
 			continue
 		}
 		if fields := statOf(file); len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(os.Getpid()) {

@@ -8,7 +8,7 @@ import "errors"
 func Adopt() error { return errors.New("not on this system") }
 
 // Reap has nothing to do.
-func Reap(int) {}
+func Reap(...int) {}
 
 // ChildrenTime is unknown here.
 func ChildrenTime() float64 { return 0 }

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/bench/doc"
+	host "sallyport/bench/machine"
+	"sallyport/bench/table"
+)
+
+// page is the name of the sections and of the page that are made from the results.
+const page = "cluster"
+
+// machine is where and with what was measured.
+type machine struct {
+	Date    string `json:"date"`
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"`
+	Memory  string `json:"memory"`
+	Kernel  string `json:"kernel"`
+	Load    string `json:"load"`
+	Commit  string `json:"commit"`
+	Digest  string `json:"digest"` // of sallyport
+	Servers int    `json:"servers"`
+	Seats   int    `json:"seats"`
+	Waits   int    `json:"waits"`
+	// Busy says that others had the processors too, and that it was measured all the same.
+	Busy bool   `json:"busy,omitempty"`
+	Took string `json:"took,omitempty"`
+}
+
+func (o *options) describe(ctx context.Context) *machine {
+	digest, _ := host.Digest(o.sallyport) // what is missing fails later
+	return &machine{
+		Date: time.Now().UTC().Format(time.DateTime) + " UTC", CPU: host.CPU(), Cores: runtime.NumCPU(), Memory: host.Memory(), Kernel: host.Kernel(), Load: host.Load(),
+		Commit: host.Commit(ctx), Digest: digest[:min(16, len(digest))], Servers: o.servers, Seats: o.seats, Waits: o.waits,
+	}
+}
+
+// head is what stands above the table.
+func (m *machine) head() string {
+	return fmt.Sprintf("# Workers next to a gateway that runs its programs itself (make bench-cluster)\n# %s, %d x %s, %s, Linux %s, load %s%s\n# commit %s, sallyport sha256 %s, NATS servers %d\n",
+		m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.Load, m.busyNote(), m.Commit, m.Digest, m.Servers)
+}
+
+// busyNote returns the note about a busy machine.
+func (m *machine) busyNote() string {
+	if !m.Busy {
+		return ""
+	}
+	return " (-busy: others used the processors)"
+}
+
+// mayWrite says, before anything is measured, that a busy machine is none to measure on.
+func (o *options) mayWrite(m *machine) error {
+	first, _, _ := strings.Cut(m.Load, " ")
+	mean, err := strconv.ParseFloat(first, 64)
+	busy := o.out != "" && err == nil && mean > float64(m.Cores)
+	if m.Busy = busy && o.busy; busy && !o.busy {
+		return fmt.Errorf("measure on a quiet machine: its load was %.1f in the last minute, more than its %d processors: wait, or use -busy, which the results then say", mean, m.Cores)
+	}
+	return nil
+}
+
+// notes says what the rows are.
+func notes(rows []table.Row) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "# what the rows are:")
+	for i, r := range rows {
+		switch {
+		case i+1 < len(rows) && rows[i+1].Note == r.Note:
+			fmt.Fprintf(&b, "#   %s;\n", r.Case)
+		default:
+			fmt.Fprintf(&b, "#   %s: %s\n", r.Case, r.Note)
+		}
+	}
+	fmt.Fprintf(&b, "# %s\n", table.Tally(rows))
+	return b.String()
+}
+
+// write writes a line of JSON for the machine and for each row, the table, and the documents.
+func (o *options) write(m *machine, rows []table.Row) error {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	err := encoder.Encode(m)
+	for _, r := range rows {
+		err = errors.Join(err, encoder.Encode(r))
+	}
+	return errors.Join(err, os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644), o.show(m, rows)) //nolint:gosec // results are for everybody
+}
+
+// show writes the table and the documents.
+func (o *options) show(m *machine, rows []table.Row) error {
+	text := m.head() + table.Text(rows, true) + notes(rows) + "# took " + m.Took + "\n"
+	err := os.WriteFile(o.out+".txt", []byte(text), 0o644) //nolint:gosec // results are for everybody
+	if o.docs == "" {
+		return err
+	}
+	return errors.Join(err, texts(m, rows).Write(o.docs, page))
+}
+
+// rewrite makes text and documents from FILE.jsonl.
+func (o *options) rewrite() error {
+	m, rows, err := readResults(o.out + ".jsonl")
+	if err != nil {
+		return err
+	}
+	return o.show(m, rows)
+}
+
+// readResults reads what write wrote.
+func readResults(path string) (m *machine, rows []table.Row, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for lines.Scan() {
+		if m == nil {
+			m = &machine{}
+			err = errors.Join(err, json.Unmarshal(lines.Bytes(), m))
+			continue
+		}
+		var r table.Row
+		err = errors.Join(err, json.Unmarshal(lines.Bytes(), &r))
+		rows = append(rows, r)
+	}
+	if err != nil || m == nil {
+		return nil, nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return m, rows, nil
+}
+
+// texts returns what is written into the documents.
+func texts(m *machine, rows []table.Row) doc.Texts {
+	return doc.Texts{Losses: losses(rows), Summary: summary(rows), Tables: tables(m, rows)}
+}
+
+// losses returns the targets, and those that are missed.
+func losses(rows []table.Row) string {
+	text := fmt.Sprintf("- %s.\n", table.Tally(rows))
+	for _, r := range rows {
+		for _, b := range r.Bars {
+			if !b.Met {
+				text += fmt.Sprintf("- Missed: %s: %s %.2g, target %s %g.\n", r.Case, b.What, b.Got, b.Sign(), b.Limit)
+			}
+		}
+	}
+	return text
+}
+
+// summary returns the rows with a twin.
+func summary(rows []table.Row) string {
+	var b strings.Builder
+	b.WriteString("| | unit | on workers | bare | target |\n| --- | --- | ---: | ---: | --- |\n")
+	for _, r := range rows {
+		if r.Bare != nil {
+			bare, _ := r.Twin()
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Case, r.Unit, table.Figure(r.P50), bare, r.Results())
+		}
+	}
+	return b.String()
+}
+
+// tables returns all rows.
+func tables(m *machine, rows []table.Row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with %s and Linux %s, load %s at the start%s, NATS servers: %d. %s.\n\n%s",
+		m.Date, m.Commit, m.Cores, m.CPU, m.Memory, m.Kernel, strings.SplitN(m.Load, " ", 2)[0], m.busyNote(), m.Servers, table.Tally(rows), table.Heading)
+	for _, r := range rows {
+		b.WriteString(r.Line())
+	}
+	b.WriteString("\n")
+	for i, r := range rows {
+		if i == 0 || rows[i-1].Note != r.Note {
+			fmt.Fprintf(&b, "- %s: %s.\n", r.Case, r.Note)
+		}
+	}
+	return b.String()
+}

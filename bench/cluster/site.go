@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"sallyport/bench/bareserver"
+	"sallyport/bench/procs"
+	"sallyport/internal/testutil/natscluster"
+	"sallyport/sandbox/workers"
+)
+
+const (
+	token  = "token-of-the-benchmark"
+	prefix = "sallyport"
+)
+
+// site is the servers, the gateways and the workers of one measurement.
+type site struct {
+	b   *bench
+	dir string
+	// servers end with the site.
+	servers  *natscluster.Cluster
+	ends     []func()
+	gateways map[string]*gateway
+	workers  map[string]*exec.Cmd
+}
+
+// gateway is a running serve.
+type gateway struct {
+	command *exec.Cmd
+	web     *http.Client
+}
+
+// withSite starts servers and an upstream, has use start the rest, and ends everything.
+func (b *bench) withSite(ctx context.Context, use func(s *site) error) (err error) {
+	s := &site{b: b, gateways: map[string]*gateway{}, workers: map[string]*exec.Cmd{}}
+	if s.dir, err = os.MkdirTemp(b.dir, ""); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	return use(s)
+}
+
+// start starts the servers and the upstream.
+func (s *site) start(ctx context.Context) (err error) {
+	h := &holder{ctx: ctx, site: s}
+	if err := h.run(func() { s.servers = natscluster.Start(h, s.b.servers) }); err != nil {
+		return err
+	}
+	stop, err := bareserver.ServeAt(filepath.Join(s.dir, "up.sock"), upstream())
+	if err == nil {
+		s.ends = append(s.ends, func() { _ = stop() })
+	}
+	return err
+}
+
+// end ends everything, the servers last.
+func (s *site) end() (err error) {
+	for _, all := range []map[string]*exec.Cmd{s.commands(), s.workers} {
+		for name, c := range all {
+			err = errors.Join(err, endProcess(name, c))
+		}
+	}
+	for i := len(s.ends) - 1; i >= 0; i-- {
+		s.ends[i]()
+	}
+	return err
+}
+
+func (s *site) commands() map[string]*exec.Cmd {
+	all := map[string]*exec.Cmd{}
+	for name, g := range s.gateways {
+		all[name] = g.command
+	}
+	return all
+}
+
+func endProcess(name string, c *exec.Cmd) error {
+	err := c.Process.Signal(syscall.SIGTERM)
+	if err = errors.Join(err, c.Wait()); err != nil {
+		return fmt.Errorf("end %s: %w", name, err)
+	}
+	return nil
+}
+
+// command is sallyport with everything that it keeps below a folder of its own.
+func (s *site) command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+	home := filepath.Join(s.dir, name)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, err
+	}
+	c := exec.CommandContext(ctx, s.b.sallyport, args...)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 10 * time.Second
+	c.Env = []string{"HOME=" + home, "TMPDIR=" + home, "XDG_CACHE_HOME=" + s.b.dir, "XDG_RUNTIME_DIR=" + home, "XDG_DATA_HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + filepath.Dir(s.b.sallyport) + ":/usr/bin:/bin"}
+	c.Stderr = os.Stderr
+	return c, c.Start()
+}
+
+// serve starts a gateway, which runs its programs itself, or on workers.
+func (s *site) serve(ctx context.Context, name, sandbox string) error {
+	text := fmt.Sprintf(`upstreams:
+  bench: {url: "http://localhost/mcp", socket: %q, concurrency: 1024}
+store: {url: %q, creds: %q, tls: {ca: %q}, replicas: %d}
+http: {tokens: {bench: %s}, limits: {requests: 0, executions: 0}}
+sandbox: {typecheck: false, timeout: 5m, %s}
+`, filepath.Join(s.dir, "up.sock"), s.servers.URL(), s.servers.Creds, s.servers.CA, min(3, s.b.servers), token, sandbox)
+	config := filepath.Join(s.dir, name+".yaml")
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return err
+	}
+	socket := filepath.Join(s.dir, name+".sock")
+	c, err := s.command(ctx, name, "--config", config, "--log-level", "error", "serve", "--http", "unix:"+socket)
+	if err != nil {
+		return err
+	}
+	s.gateways[name] = &gateway{command: c, web: bareserver.Through(socket)}
+	return s.warm(ctx, name)
+}
+
+// patience is how long something may take to be ready.
+const patience = time.Minute
+
+// warm runs a program until it ends well.
+func (s *site) warm(ctx context.Context, name string) (err error) {
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		if _, err = s.execute(ctx, name, lineProgram); err == nil || time.Now().After(end) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// join starts a worker.
+func (s *site) join(ctx context.Context, name string) error {
+	rights := workers.WorkerRights(prefix, name)
+	h := &holder{ctx: ctx, site: s}
+	var creds string
+	if err := h.run(func() { creds = s.servers.User(h, name, rights.Publish, rights.Subscribe) }); err != nil {
+		return err
+	}
+	c, err := s.command(ctx, name, "--log-level", "error", "worker", "--join", s.servers.URL(), "--creds", creds, "--ca", s.servers.CA, "--seats", fmt.Sprint(s.b.seats))
+	if err == nil {
+		s.workers[name] = c
+	}
+	return err
+}
+
+// execute runs a program, and returns its result.
+func (s *site) execute(ctx context.Context, name, code string) (json.RawMessage, error) {
+	body, err := json.Marshal(map[string]string{"code": code, "language": "python"})
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/execute", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := s.gateways[name].web.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(response.Body)
+	var answer struct {
+		Status string
+		Result json.RawMessage
+	}
+	if err != nil || json.Unmarshal(data, &answer) != nil || answer.Status != "ok" {
+		return nil, errors.Join(fmt.Errorf("a program on %s: %s %.500s", name, response.Status, data), err)
+	}
+	return answer.Result, nil
+}
+
+// processes are those of gateways, workers and sandboxes.
+func (s *site) processes() map[int]procs.Process {
+	procs.Reap(s.pids()...) // or what sandboxes leave behind would fill the table of processes
+	return procs.Of(0, s.dir)
+}
+
+func (s *site) pids() (all []int) {
+	for _, group := range []map[string]*exec.Cmd{s.commands(), s.workers} {
+		for _, c := range group {
+			all = append(all, c.Process.Pid)
+		}
+	}
+	return all
+}
+
+// holder is what the servers end with.
+type holder struct {
+	ctx  context.Context //nolint:containedctx // as a test has one
+	site *site
+	err  error
+}
+
+// run runs what may end with Fatal.
+func (h *holder) run(do func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	<-done
+	return h.err
+}
+
+// Context implements [natscluster.TB].
+func (h *holder) Context() context.Context { return h.ctx }
+
+// Helper implements [natscluster.TB].
+func (h *holder) Helper() {}
+
+// TempDir implements [natscluster.TB].
+func (h *holder) TempDir() string {
+	dir, err := os.MkdirTemp(h.site.b.dir, "nats-")
+	if err != nil {
+		h.Fatal(err)
+	}
+	return dir
+}
+
+// Cleanup implements [natscluster.TB].
+func (h *holder) Cleanup(end func()) { h.site.ends = append(h.site.ends, end) }
+
+// Fatal implements [natscluster.TB].
+func (h *holder) Fatal(args ...any) {
+	h.err = errors.New(fmt.Sprint(args...))
+	runtime.Goexit()
+}
+
+// Fatalf implements [natscluster.TB].
+func (h *holder) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
