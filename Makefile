@@ -175,6 +175,11 @@ chaos: prereq-demo build runsc ## kill a real gateway KILLS (40) times during ca
 	@"$(BIN)/chaos" -sallyport "$(BIN)/sallyport" -kills "$(KILLS)" $(ARGS)
 	@"$(BIN)/chaos" -sallyport "$(BIN)/sallyport" -kills "$(KILLS)" -clients "$(CLIENTS)" $(ARGS)
 
+.PHONY: bench-cluster
+bench-cluster: prereq-demo build runsc ## programs on workers next to the same on the gateway's machine, and throughput with 1, 2 and 4 workers (minutes; quiet machine); ARGS="-only compare -n 20"
+	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/cluster" ./bench/cluster
+	@"$(BIN)/cluster" -sallyport "$(BIN)/sallyport" -out bench/results/cluster -docs docs/explanation $(ARGS)
+
 .PHONY: bench-load
 bench-load: prereq-go build runsc ## have 200 clients at the API of a real gateway for a minute; ARGS="-clients 50 -for 10s"
 	@$(STEP) "building the clients" go build $(VCS) -o "$(BIN)/load" ./bench/load
