@@ -66,7 +66,7 @@ func (s *site) comparePrograms(ctx context.Context) error {
 // compareFigures measures calls and large results in programs.
 func (s *site) compareFigures(ctx context.Context) error {
 	for _, kind := range []struct{ tool, name, note string }{
-		{"echo", "tool call on a worker", "of a tool that changes nothing"}, {"change", "recorded tool call on a worker", "of a tool that may change something: a record of the call is on the servers' disk before it is made"},
+		{"echo", "tool call on a worker", "of a tool that changes nothing"}, {"change", "recorded tool call on a worker", "of a tool that may change something, which has a record on the disk of the servers before it is made"},
 	} {
 		took, err := s.byTurns(ctx, fmt.Sprintf(callsProgram, kind.tool))
 		if err != nil {

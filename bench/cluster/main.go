@@ -28,7 +28,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.sallyport, "sallyport", ".cache/bin/sallyport", "the sallyport binary; runsc is in the same folder")
 	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, if the run is a whole one")
-	flag.StringVar(&o.docs, "docs", "", "with -out: `FOLDER` of benchmarks.md and benchmarks/cluster.md, which a whole run updates")
+	flag.StringVar(&o.docs, "docs", "", "with -out: `FOLDER` of benchmarks/cluster.md, which a whole run updates")
 	flag.BoolVar(&o.report, "report", false, "only make text and documents from FILE.jsonl")
 	flag.IntVar(&o.n, "n", leastN, "how often a program is measured")
 	flag.IntVar(&o.servers, "servers", 1, "NATS servers")

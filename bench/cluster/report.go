@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ import (
 	"sallyport/bench/table"
 )
 
-// page is the name of the sections and of the page that are made from the results.
+// page is the name of the page that is made from the results, and of its section.
 const page = "cluster"
 
 // machine is where and with what was measured.
@@ -106,7 +107,7 @@ func (o *options) show(m *machine, rows []table.Row) error {
 	if o.docs == "" {
 		return err
 	}
-	return errors.Join(err, texts(m, rows).Write(o.docs, page))
+	return errors.Join(err, writeDocument(o.docs, m, rows))
 }
 
 // rewrite makes text and documents from FILE.jsonl.
@@ -141,9 +142,16 @@ func readResults(path string) (m *machine, rows []table.Row, err error) {
 	return m, rows, nil
 }
 
-// texts returns what is written into the documents.
-func texts(m *machine, rows []table.Row) doc.Texts {
-	return doc.Texts{Losses: losses(rows), Summary: summary(rows), Tables: tables(m, rows)}
+// writeDocument writes losses and rows into the page, between its marks.
+func writeDocument(folder string, m *machine, rows []table.Row) error {
+	return doc.Replace(documentPath(folder), page, documentText(m, rows))
+}
+
+func documentPath(folder string) string { return filepath.Join(folder, "benchmarks", page+".md") }
+
+// documentText returns what is written into the document.
+func documentText(m *machine, rows []table.Row) string {
+	return doc.Texts{Tables: losses(rows) + "\n" + tables(m, rows)}.Wrapped().Tables
 }
 
 // losses returns the targets, and those that are missed.
@@ -152,31 +160,18 @@ func losses(rows []table.Row) string {
 	for _, r := range rows {
 		for _, b := range r.Bars {
 			if !b.Met {
-				text += fmt.Sprintf("- Missed: %s: %s %.2g, target %s %g.\n", r.Case, b.What, b.Got, b.Sign(), b.Limit)
+				text += fmt.Sprintf("- Missed: %s: %s %.4g, target %s %g.\n", r.Case, b.What, b.Got, b.Sign(), b.Limit)
 			}
 		}
 	}
 	return text
 }
 
-// summary returns the rows with a twin.
-func summary(rows []table.Row) string {
-	var b strings.Builder
-	b.WriteString("| | unit | on workers | bare | target |\n| --- | --- | ---: | ---: | --- |\n")
-	for _, r := range rows {
-		if r.Bare != nil {
-			bare, _ := r.Twin()
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Case, r.Unit, table.Figure(r.P50), bare, r.Results())
-		}
-	}
-	return b.String()
-}
-
 // tables returns all rows.
 func tables(m *machine, rows []table.Row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with %s and Linux %s, load %s at the start%s, NATS servers: %d. %s.\n\n%s",
-		m.Date, m.Commit, m.Cores, m.CPU, m.Memory, m.Kernel, strings.SplitN(m.Load, " ", 2)[0], m.busyNote(), m.Servers, table.Tally(rows), table.Heading)
+	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with %s and Linux %s, load %s at the start%s, NATS servers: %d.\n\n%s",
+		m.Date, m.Commit, m.Cores, m.CPU, m.Memory, m.Kernel, strings.SplitN(m.Load, " ", 2)[0], m.busyNote(), m.Servers, table.Heading)
 	for _, r := range rows {
 		b.WriteString(r.Line())
 	}

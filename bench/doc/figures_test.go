@@ -169,7 +169,7 @@ func TestPagesOfBenchmarks(t *testing.T) {
 	if words := len(strings.Fields(read(t, "docs/explanation/benchmarks.md"))); words > 2500 {
 		t.Errorf("docs/explanation/benchmarks.md has %d words, not at most 2,500", words)
 	}
-	for _, page := range []string{"benchmarks.md", "benchmarks/tokens.md", "benchmarks/latency.md", "benchmarks/search.md"} {
+	for _, page := range []string{"benchmarks.md", "benchmarks/tokens.md", "benchmarks/latency.md", "benchmarks/cluster.md", "benchmarks/search.md"} {
 		data, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs/explanation", page))
 		if err != nil {
 			t.Fatal(err)
