@@ -154,17 +154,18 @@ func documentText(m *machine, rows []table.Row) string {
 	return doc.Texts{Tables: losses(rows) + "\n" + tables(m, rows)}.Wrapped().Tables
 }
 
-// losses returns the targets, and those that are missed.
+// losses returns how many targets are met, and those that are missed.
 func losses(rows []table.Row) string {
-	text := fmt.Sprintf("- %s.\n", table.Tally(rows))
+	var b strings.Builder
+	fmt.Fprintf(&b, "- %s.\n", table.Tally(rows))
 	for _, r := range rows {
-		for _, b := range r.Bars {
-			if !b.Met {
-				text += fmt.Sprintf("- Missed: %s: %s %.4g, target %s %g.\n", r.Case, b.What, b.Got, b.Sign(), b.Limit)
+		for _, bar := range r.Bars {
+			if !bar.Met {
+				fmt.Fprintf(&b, "- Missed: %s: %s %.4g, target %s %g.\n", r.Case, bar.What, bar.Got, bar.Sign(), bar.Limit)
 			}
 		}
 	}
-	return text
+	return b.String()
 }
 
 // tables returns all rows.

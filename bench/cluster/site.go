@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -76,8 +77,8 @@ func (s *site) end() (err error) {
 			err = errors.Join(err, endProcess(name, c))
 		}
 	}
-	for i := len(s.ends) - 1; i >= 0; i-- {
-		s.ends[i]()
+	for _, end := range slices.Backward(s.ends) {
+		end()
 	}
 	return err
 }
