@@ -50,6 +50,8 @@ func claims() []claim {
 		{benchmarks, "the median program took 4.7 s", load, kept("load.txt", "p50 of those that ran 4.708s", "4.7 s")},
 		{benchmarks, "3,945 requests were refused", load, kept("load.txt", "answers 503 3945", "3,945")},
 
+		{"docs/explanation/capacity.md", "about 5 KB", "go test ./gateway/executor -run QueueMemory -v", nil},
+
 		{limits, "35 to 42 MB", timing, span(latency("waiting sandbox, MemAvailable", "", median, "%.0f"), latency("waiting sandbox, PSS", "", median, "%.0f MB"))},
 		{limits, "1,000 files of 1 kB add 0.3 s", "go test ./sandbox -bench Workspace", kept("workspace.txt", "1,000 files of 1 kB 801 1040 294", "0.3 s")},
 		{limits, "6.1 % of good queries", search, kept("search.txt", "all good queries all 2773 6.1%", "6.1 %")},
@@ -102,6 +104,7 @@ func settings() map[string][]string {
 		"docs/explanation/architecture.md":      {"2 s", "0.35 s"},
 		"docs/explanation/attacks.md":           {"1 GB"},
 		"docs/explanation/benchmarks/tokens.md": {"1,024 tokens"},
+		"docs/explanation/capacity.md":          {"16 KB", "10 GB"},
 		"docs/explanation/limits.md":            {"20 ms", "2 GB", "40 MB", "100 ms", "2 s", "3 s", "4 MB", "200 ms", "10 s"},
 		"docs/explanation/security-model.md":    {"20 ms"},
 		"docs/how-to/access.md":                 {"10 s", "30 s"},
