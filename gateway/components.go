@@ -172,6 +172,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 		OnRecord: func(r history.Record) {
 			g.Timeline.AddProgram(timeline.Program{Status: r.Status, Ended: r.Started.Add(r.Duration), Duration: r.Duration, Client: r.Client})
 		},
+		OnTaken: g.Auditor.Audit,
 		OnTokens: func(answered, read int) { // called some time after the execution, when its tokens are counted
 			g.Telemetry.RecordTokens(context.Background(), "execute", answered, read)
 		},

@@ -174,6 +174,10 @@ func killedGateway(t *testing.T, bank *workersBank, one, two *flowsSite) {
 	if len(record.Calls) != 1 || record.Calls[0].Outcome != "unfinished" || !strings.Contains(record.Error, "bank.pay") {
 		t.Errorf("the record of a program that was killed in a call: %+v", record)
 	}
+	out, err := two.command("log", "--kind", "execution.taken", "--execution", record.ID).CombinedOutput()
+	if err != nil || strings.Count(string(out), "execution.taken") != 1 || !strings.Contains(string(out), "lost=g-") || !strings.Contains(string(out), "may have been done, or not: bank.pay") {
+		t.Errorf("the takeover in the audit log: %v\n%s", err, out)
+	}
 	if resumed := two.resume(t, record.ID); resumed.Status != "held" || !strings.Contains(resumed.raw, "may have been done") {
 		t.Errorf("a program that was killed in a call is resumed: %s", resumed.raw)
 	}

@@ -100,6 +100,7 @@ func auditMarks(e audit.Event) (marks []Mark) {
 	if e.Kind == audit.ExecutionStart || e.Kind == audit.Login {
 		add("client", e.Client)
 	}
+	add("lost gateway", e.Gateway)
 	add("language", e.Language)
 	add("environment", e.Environment)
 	add("workspace", e.Workspace)

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
+	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/journal"
 	"sallyport/internal/journal/shared"
@@ -85,6 +86,9 @@ type Options struct {
 	Meter *execution.Meter
 	// OnRecord is called with each new record, also those of other processes that this one takes over; nil is no call.
 	OnRecord func(Record)
+	// OnTaken records, on behalf of the principal in ctx, that this gateway takes over an execution of a lost one. It is called before
+	// the execution is put on record, and again later after an error; nil is no call.
+	OnTaken func(ctx context.Context, e audit.Event) error
 	// OnTokens is called with the tokens of each execution.
 	OnTokens func(answered, read int)
 	// Resources returns lines about what the caller uses now, for [History.Stats].

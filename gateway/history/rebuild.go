@@ -187,7 +187,7 @@ func addEvent(running map[string]*Record, e audit.Event) (over bool) {
 		}
 	case e.Kind == audit.Result:
 		addResult(r, e)
-	case e.Kind == audit.ExecutionEnd:
+	case e.Kind == audit.ExecutionEnd || e.Kind == audit.ExecutionTaken:
 		r.Status, r.Made, r.Duration = sandbox.Status(e.Outcome), e.Calls, time.Duration(e.Micros)*time.Microsecond
 		return true
 	}

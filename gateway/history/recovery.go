@@ -39,6 +39,8 @@ type End struct {
 	// Fault is the message of the fault that ended it, FaultType its type.
 	Fault     string `json:"fault,omitempty"`
 	FaultType string `json:"fault_type,omitempty"`
+	// TakenBy is the gateway that wrote the end, because the one that ran the program was lost; "" for none.
+	TakenBy string `json:"taken_by,omitempty"`
 }
 
 func newEnd(r Record, fault *bridge.Fault) End {
@@ -46,7 +48,7 @@ func newEnd(r Record, fault *bridge.Fault) End {
 	if fault == nil {
 		return End{Record: r}
 	}
-	return End{r, fault.Message, fault.Type}
+	return End{Record: r, Fault: fault.Message, FaultType: fault.Type}
 }
 
 // ProgramOf returns the program of a journal.

@@ -17,6 +17,8 @@ const (
 	// ExecutionStart and ExecutionEnd are of a program. The end is missing if the gateway was killed while it ran.
 	ExecutionStart Kind = "execution.start"
 	ExecutionEnd   Kind = "execution.end"
+	// ExecutionTaken: this gateway recorded that a program was interrupted, because the gateway that ran it was lost.
+	ExecutionTaken Kind = "execution.taken"
 	// Call is the decision about a call, before it is made; Result is its outcome, if it was not refused.
 	Call   Kind = "call"
 	Result Kind = "result"
@@ -52,7 +54,7 @@ const (
 // Kinds returns all kinds.
 func Kinds() []string {
 	return []string{
-		string(ExecutionStart), string(ExecutionEnd), string(Call), string(Result), string(ApprovalAsked), string(ApprovalAnswered),
+		string(ExecutionStart), string(ExecutionEnd), string(ExecutionTaken), string(Call), string(Result), string(ApprovalAsked), string(ApprovalAnswered),
 		string(PolicyChanged), string(SettingsChanged), string(DefinitionApproved), string(DefinitionRejected), string(SkillShared), string(SkillApproved), string(SkillRemoved),
 		string(Login), string(LoginRefused), string(UpstreamLogin), string(UpstreamLogout), string(TokenMade), string(TokenRevoked), string(LogOpened), string(LogPruned), string(LogTorn), string(LogGap),
 	}
@@ -79,6 +81,8 @@ type Event struct {
 	Language    string `json:"language,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	Workspace   string `json:"workspace,omitempty"`
+	// Gateway is the one that was lost, by its id in the shared store.
+	Gateway string `json:"gateway,omitempty"`
 	// Code is the SHA-256 of the program in hex, Text the program itself if the settings enable that.
 	Code string `json:"code,omitempty"`
 	Text string `json:"text,omitempty"`
@@ -128,7 +132,7 @@ const (
 // limitFields returns the event with every text truncated, valid UTF-8, and in one line unless it is a program or an output.
 func (e Event) limitFields() Event {
 	for _, field := range []*string{
-		(*string)(&e.Kind), &e.Principal, &e.Session, &e.Client, &e.From, &e.Execution, &e.Resumes, &e.Language, &e.Environment, &e.Workspace, &e.Code, &e.Limits,
+		(*string)(&e.Kind), &e.Principal, &e.Session, &e.Client, &e.From, &e.Execution, &e.Resumes, &e.Language, &e.Environment, &e.Workspace, &e.Gateway, &e.Code, &e.Limits,
 		&e.Tool, &e.Definition, &e.Arguments, &e.Decision, &e.Rule, &e.Approval, &e.By, &e.Outcome, &e.Before, &e.After,
 	} {
 		*field = limitText(*field, maxField)

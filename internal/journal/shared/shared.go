@@ -59,6 +59,11 @@ func (j *Journals) Gateway() string {
 	return j.in.Self()
 }
 
+// Alive reports whether a gateway may be alive.
+func (j *Journals) Alive(gateway string) bool {
+	return j != nil && j.in.Alive(context.Background(), gateway) // the store bounds the time
+}
+
 // Copy returns the copy of one journal, by the folder of its principal and its id; nil for nil.
 func (j *Journals) Copy(folder, id string) journal.Copy {
 	if j == nil {

@@ -289,6 +289,7 @@ func logLine(r audit.Record) string {
 	add("%s", r.Language, r.Language != "" && r.Kind == audit.ExecutionStart)
 	add("client=%s", r.Client, r.Client != "" && (r.Kind == audit.ExecutionStart || r.Kind == audit.Login))
 	add("from=%s", r.From, r.From != "")
+	add("lost=%s", r.Gateway, r.Gateway != "")
 	add("approval=%s", r.Approval, r.Approval != "")
 	add("by=%s", r.By, r.By != "" && r.Principal != "")
 	add("resumes=%s", r.Resumes, r.Resumes != "")

@@ -1,0 +1,163 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sallyport/gateway/execution"
+	"sallyport/internal/audit"
+	"sallyport/internal/journal"
+	"sallyport/internal/natsconn"
+	"sallyport/internal/store"
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
+	"sallyport/internal/tool"
+)
+
+func TestMain(m *testing.M) {
+	natscluster.Serve()
+	os.Exit(m.Run())
+}
+
+// goneGateway is the id of a gateway that has died.
+const goneGateway = "g-gone"
+
+// sharing is a gateway with records on a server, and the takeovers that it has recorded.
+type sharing struct {
+	*History
+
+	mu     sync.Mutex
+	events []audit.Event
+	refuse error
+}
+
+func openSharing(t *testing.T, c *natscluster.Cluster) *sharing {
+	t.Helper()
+	records, err := store.Connect(store.Remote{Server: natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA}, Logger: testutil.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	s := &sharing{History: openTestHistory(t, records, t.TempDir())}
+	s.opts.OnTaken = s.taken
+	return s
+}
+
+func (s *sharing) taken(ctx context.Context, e audit.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.Principal, e.Session = tool.Principal(ctx), tool.Session(ctx)
+	if _, err := s.load(ctx, e.Execution, false); !errors.Is(err, store.ErrNotFound) {
+		return errors.New("it is on record before that is recorded")
+	}
+	if s.refuse == nil {
+		s.events = append(s.events, e)
+	}
+	return s.refuse
+}
+
+// leave writes the journal of a program of a lost gateway that was making a call.
+func (s *sharing) leave(t *testing.T, id, end string) {
+	t.Helper()
+	dir := s.Folder("ada")
+	h := journal.Header{ID: id, Principal: "ada", Session: "s-1", Gateway: goneGateway, Started: time.Now(), Program: []byte(`{"code":"x","language":"python"}`)}
+	w, err := journal.Create(t.TempDir(), h, nil, &journal.Options{Copy: s.Copies.Copy(dir[strings.LastIndexByte(dir, '/')+1:], id)})
+	if err == nil {
+		_, err = w.Begin(journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true})
+	}
+	if err == nil && end != "" {
+		err = w.EndProgram([]byte(end))
+	}
+	if err = errors.Join(err, w.Flush(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// look looks once for executions of lost gateways.
+func (s *sharing) look(t *testing.T) {
+	t.Helper()
+	if err := s.Copies.Left(t.Context(), recovery{s.History}.one); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s *sharing) isRecorded(t *testing.T, id string) bool {
+	t.Helper()
+	r, err := s.load(tool.WithPrincipal(t.Context(), "ada"), id, false)
+	return err == nil && r.Status == execution.Interrupted
+}
+
+// TestTakeoverIsAudited has two gateways, and executions of a third one that was lost.
+func TestTakeoverIsAudited(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	for name, part := range map[string]func(t *testing.T, one, two *sharing){
+		"taken once": takenOnce, "not recorded": takeoverNotRecorded, "taker is lost": takerLost, "ended before": endedBefore,
+	} {
+		t.Run(name, func(t *testing.T) { part(t, openSharing(t, c), openSharing(t, c)) })
+	}
+}
+
+// takenOnce: of two gateways, one takes an execution over, and says whose it is, who is lost and what is in doubt.
+func takenOnce(t *testing.T, one, two *sharing) {
+	t.Helper()
+	one.leave(t, "e-once", "")
+	var both sync.WaitGroup
+	for _, s := range []*sharing{one, two} {
+		both.Go(func() { s.look(t) })
+	}
+	both.Wait()
+	one.look(t)
+	two.look(t)
+	all := append(one.events, two.events...)
+	if len(all) != 1 || !one.isRecorded(t, "e-once") {
+		t.Fatalf("%d events: %+v", len(all), all)
+	}
+	e := all[0]
+	if e.Kind != audit.ExecutionTaken || e.Execution != "e-once" || e.Principal != "ada" || e.Session != "s-1" || e.Gateway != goneGateway || e.Outcome != "interrupted" || e.Calls != 1 || !strings.Contains(e.Note, "bank.pay") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// takeoverNotRecorded: an execution is not on record as taken over while that cannot be recorded.
+func takeoverNotRecorded(t *testing.T, one, two *sharing) {
+	t.Helper()
+	one.refuse = errors.New("the disk is full")
+	one.leave(t, "e-refused", "")
+	one.look(t)
+	two.look(t)
+	if one.isRecorded(t, "e-refused") || len(two.events) > 0 {
+		t.Fatalf("it is on record, or the other gateway says that it took it: %+v", two.events)
+	}
+	one.refuse = nil
+	one.look(t)
+	if len(one.events) != 1 || !one.isRecorded(t, "e-refused") {
+		t.Errorf("%+v", one.events)
+	}
+}
+
+// takerLost: the gateway that took an execution over is lost before it has recorded that; another one records it.
+func takerLost(t *testing.T, one, two *sharing) {
+	t.Helper()
+	one.leave(t, "e-twice", `{"record":{"id":"e-twice","principal":"ada","session":"s-1","status":"interrupted"},"taken_by":"g-gone-too"}`)
+	two.look(t)
+	if len(two.events) != 1 || two.events[0].Gateway != goneGateway || !two.isRecorded(t, "e-twice") {
+		t.Errorf("%+v", two.events)
+	}
+}
+
+// endedBefore: an execution that has ended before its gateway was lost is not taken over.
+func endedBefore(t *testing.T, one, two *sharing) {
+	t.Helper()
+	one.leave(t, "e-ended", `{"record":{"id":"e-ended","principal":"ada","status":"failed"}}`)
+	two.look(t)
+	if r, err := two.load(tool.WithPrincipal(t.Context(), "ada"), "e-ended", false); err != nil || r.Status != "failed" || len(two.events) > 0 {
+		t.Errorf("%+v %v %+v", r, err, two.events)
+	}
+}
