@@ -19,6 +19,9 @@ import (
 // lostPatience is how long it may take until a gateway has taken over what another one left.
 const lostPatience = 90 * time.Second
 
+// eveToken is the token of another principal.
+const eveToken = "another-token-for-a-test"
+
 // payment is a program that pays two bills; %q is the prefix of their keys.
 const payment = `import time
 from servers.bank import pay, look
@@ -37,7 +40,8 @@ func newBankSite(t *testing.T, c *natscluster.Cluster, bank string) *flowsSite {
 	path := filepath.Join(s.dir, "upstreams.yaml")
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = os.WriteFile(path, []byte(strings.Replace(string(text), "sandbox: {", "sandbox: {timeout: 5m, typecheck: false, runsc: "+testutil.Runsc(t)+", ", 1)), 0o600)
+		err = os.WriteFile(path, []byte(strings.NewReplacer("sandbox: {", "sandbox: {timeout: 5m, typecheck: false, runsc: "+testutil.Runsc(t)+", ",
+			"ops: "+flowsToken, "ops: "+flowsToken+", eve: "+eveToken).Replace(string(text))), 0o600)
 	}
 	if err == nil {
 		flow := "steps:\n  - id: pay\n    timeout: 5m\n    code: |\n      " + strings.ReplaceAll(fmt.Sprintf(payment, "flow"), "\n", "\n      ") + "\n"
@@ -94,6 +98,7 @@ func TestGatewayLost(t *testing.T) {
 	one.serve(t)
 	two.serve(t)
 	resumedElsewhere(t, bank, one, two)
+	resumedLast(t, bank, one, two)
 	killedGateway(t, bank, one, two)
 	pausedGateway(t, bank, one, two)
 	for _, s := range []*flowsSite{one, two} {
@@ -124,6 +129,28 @@ pay(key="failed")
 		t.Errorf("resumed where it ran: %s", again.raw)
 	}
 	bank.wantPaid(t, "failed")
+}
+
+// resumedLast resumes the last failed program at the gateway that did not run it. Another principal cannot.
+func resumedLast(t *testing.T, bank *workersBank, one, two *flowsSite) {
+	t.Helper()
+	failed := <-one.execute(t, "from servers.bank import pay\npay(key=\"last\")\n1/0")
+	if failed.Status != "failed" {
+		t.Fatalf("failed program: %s", failed.raw)
+	}
+	testutil.Eventually(t, "the other gateway knows it", lostPatience, func() bool {
+		status, body := two.ask(t, http.MethodGet, "/api/executions/"+failed.ID, "", "Authorization: Bearer "+flowsToken)
+		return status == http.StatusOK && strings.Contains(string(body), `"failed"`)
+	})
+	status, stolen := two.ask(t, http.MethodPost, "/api/execute", `{"code": "", "resume": "last"}`, "Authorization: Bearer "+eveToken, "Content-Type: application/json")
+	if status == http.StatusOK || !strings.Contains(string(stolen), "no failed execution to resume") {
+		t.Errorf("another principal resumes the last one: %d %s", status, stolen)
+	}
+	resumed := <-two.send(t, map[string]any{"language": "python", "code": "from servers.bank import pay\npay(key=\"last\")[\"done\"]", "resume": "last"})
+	if resumed.Status != "ok" || !strings.Contains(resumed.raw, "1 call answered from the journal of "+failed.ID) {
+		t.Errorf("the last one is resumed: %s", resumed.raw)
+	}
+	bank.wantPaid(t, "last")
 }
 
 // knownElsewhere waits until the other gateway knows of all programs that run.

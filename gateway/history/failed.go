@@ -1,13 +1,10 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +33,7 @@ func (h *History) OpenEnded(ctx context.Context, id string) (*journal.File, End,
 		err = noExecution(id)
 	} else if f.Resumed != "" {
 		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
-	} else if orphan(h, f) {
+	} else if orphan(h, f.Contents) {
 		err = noExecution(id)
 	}
 	if err != nil {
@@ -54,7 +51,7 @@ func reachable(ctx context.Context, f *journal.File) bool {
 }
 
 // orphan reports whether an execution was killed before the execution that it resumes recorded it. It has made no calls.
-func orphan(h *History, f *journal.File) bool {
+func orphan(h *History, f *journal.Contents) bool {
 	if f.Resumes == "" {
 		return false
 	}
@@ -99,51 +96,5 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 	return &tool.Error{Kind: tool.NotFound, Message: "the journal of " + id + " has expired", Hint: "check what it has done, then run the program without resume"}
 }
 
-// LastFailed returns the id of the caller's last execution that did not succeed, or that succeeded but whose answer was lost when its
-// gateway was killed; preferably of the same session, "" for none.
-func (h *History) LastFailed(ctx context.Context) string {
-	if h.Root == "" {
-		return ""
-	}
-	h.Flush(ctx, "")
-	folder := h.Folder(tool.Principal(ctx))
-	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return journal.Succeeded(journal.Path(folder, id)) })
-	var last, same journal.Header // of all, and of the session
-	for _, id := range ids[:min(len(ids), maxLast)] {
-		f, err := openJournal(h, filepath.Base(folder), id)
-		if err != nil {
-			continue
-		}
-		if f.Resumed == "" && !ofRun(f.Root) && ProgramOf(f.Contents).Endpoint == tool.Endpoint(ctx) && (f.Kept || EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK) && !orphan(h, f) {
-			if f.Started.After(last.Started) {
-				last = f.Header
-			}
-			if f.Session == tool.Session(ctx) && f.Started.After(same.Started) {
-				same = f.Header
-			}
-		}
-		_ = f.Close()
-	}
-	return cmp.Or(same.ID, last.ID)
-}
-
-// LastSucceeded returns the id of the caller's last execution that succeeded and whose journal is kept, "" for none.
-func (h *History) LastSucceeded(ctx context.Context) string {
-	folder := h.Folder(tool.Principal(ctx))
-	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return !journal.Succeeded(journal.Path(folder, id)) })
-	for _, id := range ids[:min(len(ids), maxLast)] {
-		if f, err := journal.Open(journal.Path(folder, id)); err == nil {
-			_ = f.Close()
-			if !ofRun(f.Root) && ProgramOf(f.Contents).Endpoint == tool.Endpoint(ctx) {
-				return id
-			}
-		}
-	}
-	return ""
-}
-
 // ofRun reports whether an execution with this root belongs to the run of a workflow, which resumes it itself.
 func ofRun(root string) bool { return root != "" && !strings.HasPrefix(root, "e-") }
-
-// maxLast is how many journals LastFailed reads.
-const maxLast = 50

@@ -187,11 +187,11 @@ func TestAnswerLost(t *testing.T) {
 	r.Start()
 	defer r.Close()
 	ada := tool.WithPrincipal(t.Context(), "ada")
-	if got := r.LastFailed(ada); got != "e-lost" {
-		t.Errorf("the last to resume is %q", got)
+	if got, err := r.LastFailed(ada); err != nil || got != "e-lost" {
+		t.Errorf("the last to resume is %q, %v", got, err)
 	}
-	if got := r.LastSucceeded(ada); got != "e-answered" {
-		t.Errorf("the last that was answered is %q", got)
+	if got, err := r.LastSucceeded(ada); err != nil || got != "e-answered" {
+		t.Errorf("the last that was answered is %q, %v", got, err)
 	}
 	for _, id := range []string{"e-lost", "e-answered"} {
 		f, end, err := r.OpenEnded(ada, id)

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
 )
 
 func TestMain(m *testing.M) {
@@ -61,21 +62,38 @@ func (s *sharing) taken(ctx context.Context, e audit.Event) error {
 	return s.refuse
 }
 
-// leave writes the journal of a program of a lost gateway that was making a call.
+// leave writes the journal of a program of ada on a lost gateway that was making a call.
 func (s *sharing) leave(t *testing.T, id, end string) {
 	t.Helper()
-	dir := s.Folder("ada")
-	h := journal.Header{ID: id, Principal: "ada", Session: "s-1", Gateway: goneGateway, Started: time.Now(), Program: []byte(`{"code":"x","language":"python"}`)}
-	w, err := journal.Create(t.TempDir(), h, nil, &journal.Options{Copy: s.Copies.Copy(dir[strings.LastIndexByte(dir, '/')+1:], id)})
-	if err == nil {
-		_, err = w.Begin(journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true})
-	}
-	if err == nil && end != "" {
+	s.write(t, journal.Header{ID: id, Principal: "ada", Session: "s-1", Gateway: goneGateway}, end)
+}
+
+// write writes a journal with a call to the store, and its end unless that is ""; the gateway has no file of it.
+func (s *sharing) write(t *testing.T, h journal.Header, end string) {
+	t.Helper()
+	w, err := s.begin(t, h), error(nil)
+	if end != "" {
 		err = w.EndProgram([]byte(end))
 	}
 	if err = errors.Join(err, w.Flush(), w.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (s *sharing) begin(t *testing.T, h journal.Header) *journal.Writer {
+	t.Helper()
+	h.Started = time.Now()
+	if h.Program == nil {
+		h.Program = []byte(`{"code":"x","language":"python"}`)
+	}
+	w, err := journal.Create(t.TempDir(), h, nil, &journal.Options{Copy: s.Copies.Copy(workspace.Folder(h.Principal), h.ID)})
+	if err == nil {
+		_, err = w.Begin(journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 // look looks once for executions of lost gateways.

@@ -43,9 +43,14 @@ func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, e
 		return rr.openPrevious(ctx, p)
 	}
 	if p.Resume = strings.TrimSpace(p.Resume); p.Resume == lastFailed {
-		if p.Resume = rr.opts.History.LastFailed(ctx); p.Resume == "" {
-			return nil, rr.nothingToResume(ctx)
+		last, err := rr.opts.History.LastFailed(ctx)
+		if err == nil && last == "" {
+			err = rr.nothingToResume(ctx)
 		}
+		if err != nil {
+			return nil, err
+		}
+		p.Resume = last
 	}
 	if p.File != "" || p.SaveAs != "" && strings.TrimSpace(p.Code) == "" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "resume runs the earlier program or code, not a file"}
@@ -64,7 +69,11 @@ func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, e
 // must not conclude that it is to be run again.
 func (rr *Replay) nothingToResume(ctx context.Context) error {
 	e := &tool.Error{Kind: tool.NotFound, Message: "no failed execution to resume", Hint: "run the program without resume"}
-	if last := rr.opts.History.LastSucceeded(ctx); last != "" {
+	last, err := rr.opts.History.LastSucceeded(ctx)
+	if err != nil {
+		return err
+	}
+	if last != "" {
 		e.Message += "; the last one, " + last + ", succeeded"
 		e.Hint = fmt.Sprintf("if its answer was lost, resume=%q gives it again; a new program needs no resume", last)
 	}

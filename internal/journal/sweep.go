@@ -19,6 +19,9 @@ func Settled(path string) bool { return endsWith(path, isSettled) || endsWith(pa
 // Succeeded reports whether a file is settled and its program succeeded.
 func Succeeded(path string) bool { return endsWith(path, isSuccess) }
 
+// EndsInSuccess reports whether the end of a journal says that it is settled and its program succeeded.
+func EndsInSuccess(end []byte) bool { return bytes.HasSuffix(end, appendFrame(nil, isSuccess, nil)) }
+
 // endsWith reports whether the last frame of a file is an empty one of a kind.
 func endsWith(path string, kind byte) bool {
 	end := appendFrame(nil, kind, nil)

@@ -1,0 +1,100 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"sallyport/internal/journal"
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
+	"sallyport/internal/tool"
+)
+
+// ended is the end of a program in its journal.
+func ended(id, principal, status string) string {
+	return fmt.Sprintf(`{"record":{"id":%q,"principal":%q,"status":%q,"made":1}}`, id, principal, status)
+}
+
+func (s *sharing) wantLast(ctx context.Context, t *testing.T, want string) {
+	t.Helper()
+	if got, err := s.LastFailed(ctx); err != nil || got != want {
+		t.Errorf("the last of %q in %q is %q, want %q: %v", tool.Principal(ctx), tool.Session(ctx), got, want, err)
+	}
+}
+
+// TestLastElsewhere has two gateways: one finds the last programs that the other, or one that was lost, has run.
+func TestLastElsewhere(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	one, two := openSharing(t, c), openSharing(t, c)
+	one.Start()
+	two.Start()
+	t.Cleanup(func() { one.Close(); two.Close() })
+	ada := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "s-1")
+	two.wantLast(ada, t, "")
+	one.write(t, journal.Header{ID: "e-failed", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()}, ended("e-failed", "ada", "failed"))
+	two.wantLast(ada, t, "e-failed")
+	for id, h := range map[string]journal.Header{
+		"e-later":    {Session: "s-2"},
+		"e-endpoint": {Session: "s-1"},
+		"e-of-run":   {Session: "s-1", Root: "r-1"},
+	} {
+		h.ID, h.Principal, h.Gateway = id, "ada", one.Copies.Gateway()
+		if id == "e-endpoint" {
+			h.Program = []byte(`{"code":"x","endpoint":"desk"}`)
+		}
+		one.write(t, h, ended(id, "ada", "failed"))
+	}
+	one.write(t, journal.Header{ID: "e-runs", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()}, "")
+	one.write(t, journal.Header{ID: "e-bob", Principal: "bob", Session: "s-1", Gateway: one.Copies.Gateway()}, ended("e-bob", "bob", "failed"))
+	two.wantLast(ada, t, "e-failed")
+	two.wantLast(tool.WithSession(ada, "s-3"), t, "e-later")
+	two.wantLast(tool.WithEndpoint(ada, "desk"), t, "e-endpoint")
+	two.wantLast(tool.WithPrincipal(t.Context(), "bob"), t, "e-bob")
+	for _, other := range []string{"", "eve", "ADA", "../ada"} {
+		two.wantLast(tool.WithSession(tool.WithPrincipal(t.Context(), other), "s-1"), t, "")
+	}
+	one.leave(t, "e-left", "")
+	two.wantLast(ada, t, "e-left")
+	lostAnswerElsewhere(ada, t, one, two)
+	resumedHere(ada, t, one, two)
+}
+
+// lostAnswerElsewhere: a program that succeeded is resumed only if its gateway was lost before it answered.
+func lostAnswerElsewhere(ada context.Context, t *testing.T, one, two *sharing) {
+	t.Helper()
+	one.leave(t, "e-unanswered", ended("e-unanswered", "ada", "ok"))
+	two.wantLast(ada, t, "e-unanswered")
+	w := one.begin(t, journal.Header{ID: "e-well", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()})
+	if err := errors.Join(w.Flush(), w.EndProgram([]byte(ended("e-well", "ada", "ok"))), w.SettleSuccess()); err != nil {
+		t.Fatal(err)
+	}
+	two.wantLast(ada, t, "e-unanswered")
+	if got, err := two.LastSucceeded(ada); err != nil || got != "e-well" {
+		t.Errorf("the last that was answered is %q: %v", got, err)
+	}
+	if got, err := two.LastSucceeded(tool.WithPrincipal(ada, "eve")); err != nil || got != "" {
+		t.Errorf("the last of another that was answered is %q: %v", got, err)
+	}
+}
+
+// resumedHere: the last one is resumed once, whoever asks, and the one before it is the last then.
+func resumedHere(ada context.Context, t *testing.T, one, two *sharing) {
+	t.Helper()
+	f, _, err := two.OpenEnded(ada, "e-unanswered")
+	if err == nil {
+		err = f.Resume("e-again")
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*sharing{one, two} {
+		s.wantLast(ada, t, "e-left")
+	}
+}
