@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// fuseRank damps reciprocal ranks: the larger it is, the less ranks differ.
-	fuseRank = 60
+	// fuseRank damps reciprocal ranks: the larger it is, the less ranks differ. alsoWeight is the weight of the other
+	// ranking relative to the own one: a weak model costs little, see bench/results/ranking-steps.txt.
+	fuseRank, alsoWeight = 10, 0.3
 	// maxAlso is how many entries of the other ranking are read.
 	maxAlso = 100
 	// favourBoost is the boost of a favoured document, as a share of the best score: it
@@ -30,12 +31,12 @@ func (r *search) fuse(also []tool.ID) {
 	}
 	for i, id := range also[:min(len(also), maxAlso)] {
 		if ord, ok := r.placeOf(id); ok {
-			worth[ord] += 1 / float64(fuseRank+i+1)
+			worth[ord] += alsoWeight / float64(fuseRank+i+1)
 		}
 	}
 	top := r.top()
 	for ord, sum := range worth {
-		r.boost(ord, top*sum*(fuseRank+1)/2-r.work.score[ord])
+		r.boost(ord, top*sum*(fuseRank+1)/(1+alsoWeight)-r.work.score[ord])
 	}
 }
 

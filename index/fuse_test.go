@@ -74,6 +74,17 @@ func TestAlsoIsFused(t *testing.T) {
 	}
 }
 
+// TestAlsoIsNoEqual: a tool that only the other ranking has, even as its first, stands after those that words match.
+func TestAlsoIsNoEqual(t *testing.T) {
+	ix := build(t, alike())
+	query := index.Query{Text: "list of user notes"}
+	want := append(ids(find(t, ix, query)), "e.send_mail")
+	query.Also = []tool.ID{id("e.send_mail")}
+	if got := ids(find(t, ix, query)); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestTwinsDoNotFillTheList(t *testing.T) {
 	var docs []index.Doc
 	for _, up := range []string{"a", "b", "c", "d", "e", "f"} {

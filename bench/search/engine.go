@@ -8,6 +8,7 @@ import (
 	"sallyport/bench/search/baseline"
 	"sallyport/index"
 	"sallyport/internal/testutil/ireval"
+	"sallyport/internal/tool"
 )
 
 // answer is what an engine says to one query.
@@ -41,7 +42,9 @@ func engineNames() []string { return []string{ours, plain, informed, proxy} }
 func openEngine(name string, s *ireval.Set) (engine, error) {
 	switch name {
 	case ours:
-		return sallyport(s)
+		return sallyport(name, s, alone)
+	case fused:
+		return openFused(s)
 	case plain:
 		return other(name, s, baseline.Default)
 	case informed:
@@ -49,7 +52,7 @@ func openEngine(name string, s *ireval.Set) (engine, error) {
 	case proxy:
 		return other(name, s, baseline.Proxy)
 	}
-	return engine{}, fmt.Errorf("unknown engine %q (use %s)", name, strings.Join(engineNames(), ", "))
+	return engine{}, fmt.Errorf("unknown engine %q (use %s)", name, strings.Join(append(engineNames(), fused), ", "))
 }
 
 func other(name string, s *ireval.Set, open func(*ireval.Set) (*baseline.Index, error)) (engine, error) {
@@ -63,7 +66,8 @@ func other(name string, s *ireval.Set, open func(*ireval.Set) (*baseline.Index, 
 	}}, nil
 }
 
-func sallyport(s *ireval.Set) (engine, error) {
+// sallyport is our search, fused with another ranking of each query.
+func sallyport(name string, s *ireval.Set, also func(ctx context.Context, text string) []tool.ID) (engine, error) {
 	docs := make([]index.Doc, len(s.Entries))
 	for i, e := range s.Entries {
 		docs[i] = index.FromTool(e.Tool, e.About)
@@ -72,8 +76,8 @@ func sallyport(s *ireval.Set) (engine, error) {
 	if err != nil {
 		return engine{}, err
 	}
-	return engine{name: ours, close: ix.Close, search: func(ctx context.Context, text string) (answer, error) {
-		res, err := ix.Search(ctx, index.Query{Text: text, Limit: depth})
+	return engine{name: name, close: ix.Close, search: func(ctx context.Context, text string) (answer, error) {
+		res, err := ix.Search(ctx, index.Query{Text: text, Limit: depth, Also: also(ctx, text)})
 		a := answer{weak: res.Weak || len(res.Hits) == 0, confidence: res.Confidence}
 		for _, hit := range res.Hits {
 			a.ids = append(a.ids, s.JudgedID(hit.ID))
