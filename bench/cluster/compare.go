@@ -50,7 +50,7 @@ func (s *site) comparePrograms(ctx context.Context) error {
 				return err
 			}
 			begin := time.Now()
-			if _, err := s.execute(ctx, name, lineProgram); err != nil {
+			if _, err := s.execute(ctx, name, python(lineProgram)); err != nil {
 				return err
 			}
 			took[name] = append(took[name], milliseconds(time.Since(begin)))
@@ -96,7 +96,7 @@ func (s *site) byTurns(ctx context.Context, code string) (map[string][]float64, 
 			if err := procs.WaitQuiet(ctx, s.processes, 2); err != nil {
 				return nil, err
 			}
-			result, err := s.execute(ctx, name, code)
+			result, err := s.execute(ctx, name, python(code))
 			if err != nil {
 				return nil, err
 			}

@@ -30,6 +30,8 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, if the run is a whole one")
 	flag.StringVar(&o.docs, "docs", "", "with -out: `FOLDER` of benchmarks/cluster.md, which a whole run updates")
 	flag.BoolVar(&o.report, "report", false, "only make text and documents from FILE.jsonl")
+	flag.BoolVar(&o.plan, "plan", false, "only print the capacity plan, or with -docs write it into capacity.md")
+	flag.StringVar(&o.figures, "figures", "", "with -plan: figures of your own in a JSON `FILE`; those that it does not have are the measured ones")
 	flag.IntVar(&o.n, "n", leastN, "how often a program is measured")
 	flag.IntVar(&o.servers, "servers", 1, "NATS servers")
 	flag.IntVar(&o.seats, "seats", 16, "seats of each worker")
@@ -61,6 +63,8 @@ const (
 // options are what to measure, and how.
 type options struct {
 	sallyport, out, docs     string
+	figures                  string
+	plan                     bool
 	n, servers, seats, waits int
 	crews                    []int
 	busy, strict, report     bool
@@ -85,7 +89,10 @@ func groups() []group {
 
 // run measures, or makes the documents again.
 func (o *options) run(ctx context.Context, only, crews string) (missed int, err error) {
-	if o.report {
+	switch {
+	case o.plan:
+		return 0, o.makePlan()
+	case o.report:
 		return 0, o.rewrite()
 	}
 	choice, err := regexp.Compile(only)

@@ -29,7 +29,7 @@ func record(ctx context.Context, b *bench) error {
 		}
 		took, err := appendTo(ctx, b.n, map[string]*store.Store{here: local, there: shared})
 		if err == nil {
-			b.add(table.Row{Case: "record on NATS, acknowledged", Unit: "ms", Compared: stats.Compare(took[there], took[here]),
+			b.add(table.Row{Case: recordRow, Unit: "ms", Compared: stats.Compare(took[there], took[here]),
 				Note: "1 KB, synced to disk, one after the other; bare: with the engine in the process"})
 		}
 		return errors.Join(err, shared.Close(), local.Close())

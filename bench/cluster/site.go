@@ -140,7 +140,7 @@ const patience = time.Minute
 // warm runs a program until it ends well.
 func (s *site) warm(ctx context.Context, name string) (err error) {
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		if _, err = s.execute(ctx, name, lineProgram); err == nil || time.Now().After(end) || ctx.Err() != nil {
+		if _, err = s.execute(ctx, name, python(lineProgram)); err == nil || time.Now().After(end) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -161,9 +161,19 @@ func (s *site) join(ctx context.Context, name string) error {
 	return err
 }
 
+// program is what a gateway runs.
+type program struct {
+	Code     string `json:"code"`
+	Language string `json:"language"`
+	// Isolation "program" gives it a sandbox of its own.
+	Isolation string `json:"isolation,omitempty"`
+}
+
+func python(code string) program { return program{Code: code, Language: "python"} }
+
 // execute runs a program, and returns its result.
-func (s *site) execute(ctx context.Context, name, code string) (json.RawMessage, error) {
-	body, err := json.Marshal(map[string]string{"code": code, "language": "python"})
+func (s *site) execute(ctx context.Context, name string, p program) (json.RawMessage, error) {
+	body, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}

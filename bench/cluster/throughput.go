@@ -25,6 +25,22 @@ const (
 	costPrograms, costRounds = 120, 10
 )
 
+// The rows of processor time; the name of the part follows.
+const (
+	costShared   = "processor time a program"
+	costOwn      = "processor time a program in a sandbox of its own"
+	costCall     = "processor time a call"
+	costRecorded = "processor time a recorded call"
+	recordRow    = "record on NATS, acknowledged"
+
+	partGateway, partServers, partWorker = ", gateway", ", NATS server", ", worker"
+)
+
+// crewRow is the row of a number of workers.
+func crewRow(n, seats int) string {
+	return fmt.Sprintf("programs a second that wait, %d x %d seats", n, seats)
+}
+
 // usage is the processor time of the parts of a cluster, in milliseconds. That of a worker has its sandboxes in it.
 type usage struct{ gateway, servers, worker float64 }
 
@@ -90,26 +106,33 @@ func (s *site) allJoined(ctx context.Context, n int) error {
 // cost measures the processor time of a program and of a call.
 func cost(ctx context.Context, b *bench) error {
 	return b.crew(ctx, 1, func(s *site) error {
-		program, err := s.using(ctx, func() error { return s.many(ctx, 4, costPrograms, lineProgram) })
+		shared, err := s.using(ctx, func() error { return s.many(ctx, 4, costPrograms, python(lineProgram)) })
 		if err != nil {
 			return err
 		}
-		b.addCost("processor time a program", "one line, four at once, with the records of it and with the sandboxes that replace those used up", program.times(1./costPrograms))
-		calls, err := s.costOfCall(ctx, "echo", program)
+		b.addCost(costShared, "one line, four at once, with the records of it and with the sandboxes that replace those used up", shared.times(1./costPrograms))
+		own, err := s.using(ctx, func() error {
+			return s.many(ctx, 4, costPrograms, program{Code: lineProgram, Language: "python", Isolation: "program"})
+		})
 		if err != nil {
 			return err
 		}
-		b.addCost("processor time a call", fmt.Sprintf("programs with %d calls that are answered at once, less what such a program takes without them", manyCalls), calls)
-		recorded, err := s.costOfCall(ctx, "change", program)
-		b.addCost("processor time a recorded call", "the same of a tool that may change something", recorded)
+		b.addCost(costOwn, "the same, each in a sandbox that no other program uses", own.times(1./costPrograms))
+		calls, err := s.costOfCall(ctx, "echo", shared)
+		if err != nil {
+			return err
+		}
+		b.addCost(costCall, fmt.Sprintf("programs with %d calls that are answered at once, less what such a program takes without them", manyCalls), calls)
+		recorded, err := s.costOfCall(ctx, "change", shared)
+		b.addCost(costRecorded, "the same of a tool that may change something", recorded)
 		return err
 	})
 }
 
-// costOfCall measures the processor time of a call of a tool, from programs with many; costPrograms without calls have taken program.
-func (s *site) costOfCall(ctx context.Context, tool string, program usage) (usage, error) {
-	all, err := s.using(ctx, func() error { return s.many(ctx, 1, costRounds, fmt.Sprintf(manyProgram, tool)) })
-	return all.minus(program.times(float64(costRounds) / costPrograms)).times(1. / (costRounds * manyCalls)), err
+// costOfCall measures the processor time of a call of a tool, from programs with many; costPrograms without calls have taken shared.
+func (s *site) costOfCall(ctx context.Context, tool string, shared usage) (usage, error) {
+	all, err := s.using(ctx, func() error { return s.many(ctx, 1, costRounds, python(fmt.Sprintf(manyProgram, tool))) })
+	return all.minus(shared.times(float64(costRounds) / costPrograms)).times(1. / (costRounds * manyCalls)), err
 }
 
 // addCost adds rows of what each part used.
@@ -117,8 +140,8 @@ func (b *bench) addCost(name, note string, u usage) {
 	for _, part := range []struct {
 		name string
 		used float64
-	}{{"gateway", u.gateway}, {"NATS server", u.servers}, {"worker", u.worker}} {
-		b.add(table.Row{Case: name + ", " + part.name, Language: "python", Unit: "ms", Compared: stats.Compare([]float64{part.used}, nil), Note: note})
+	}{{partGateway, u.gateway}, {partServers, u.servers}, {partWorker, u.worker}} {
+		b.add(table.Row{Case: name + part.name, Language: "python", Unit: "ms", Compared: stats.Compare([]float64{part.used}, nil), Note: note})
 	}
 }
 
@@ -136,7 +159,7 @@ func (s *site) using(ctx context.Context, do func() error) (usage, error) {
 }
 
 // many runs a program n times, so many at once.
-func (s *site) many(ctx context.Context, atOnce, n int, code string) error {
+func (s *site) many(ctx context.Context, atOnce, n int, p program) error {
 	next := make(chan int, n)
 	for i := range n {
 		next <- i
@@ -147,7 +170,7 @@ func (s *site) many(ctx context.Context, atOnce, n int, code string) error {
 	for i := range atOnce {
 		work.Go(func() {
 			for range next {
-				if _, err := s.execute(ctx, there, code); err != nil {
+				if _, err := s.execute(ctx, there, p); err != nil {
 					errs[i] = errors.Join(errs[i], err)
 				}
 			}
@@ -180,14 +203,14 @@ func throughput(ctx context.Context, b *bench) error {
 // and the processor time of one.
 func (s *site) waiting(ctx context.Context, n int) (rate, memory float64, each usage, err error) {
 	seats, free := min(1024, n*s.b.seats), available()
-	code := fmt.Sprintf(waitProgram, s.b.waits)
-	if err := s.many(ctx, seats, seats, fmt.Sprintf(waitProgram, 1)); err != nil { // so that sandboxes are there
+	waits := python(fmt.Sprintf(waitProgram, s.b.waits))
+	if err := s.many(ctx, seats, seats, python(fmt.Sprintf(waitProgram, 1))); err != nil { // so that sandboxes are there
 		return 0, 0, usage{}, err
 	}
 	before := s.usedTime()
 	low := sample()
 	begin := time.Now()
-	err = s.many(ctx, seats, seats*series, code)
+	err = s.many(ctx, seats, seats*series, waits)
 	took := time.Since(begin).Seconds()
 	memory = free - low()
 	all := s.usedTime().minus(before)
@@ -197,7 +220,7 @@ func (s *site) waiting(ctx context.Context, n int) (rate, memory float64, each u
 
 func (b *bench) addThroughput(n int, rate float64, first *float64, memory float64, u usage) {
 	ideal := float64(n*b.seats) / (float64(b.waits) * waitTime.Seconds())
-	r := table.Row{Case: fmt.Sprintf("programs a second that wait, %d x %d seats", n, b.seats), Language: "python", Unit: "1/s", Compared: stats.CompareRates([]float64{rate}, []float64{ideal}),
+	r := table.Row{Case: crewRow(n, b.seats), Language: "python", Unit: "1/s", Compared: stats.CompareRates([]float64{rate}, []float64{ideal}),
 		Note: fmt.Sprintf("each makes %d calls of 0.5 s, one after the other, %d programs; bare: what as many seats do if nothing but the calls takes time; a program took %.1f ms of processor time (gateway %.1f, NATS %.1f, workers %.1f), a seat %.1f MB of the machine's memory",
 			b.waits, n*b.seats*series, u.gateway+u.servers+u.worker, u.gateway, u.servers, u.worker, memory)}
 	if *first == 0 {
