@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,6 +37,17 @@ type site struct {
 	ends     []func()
 	gateways map[string]*gateway
 	workers  map[string]*exec.Cmd
+	log      complaints
+}
+
+// complaints passes on what gateways and workers log, which is errors alone, and counts it: what was measured while records could not be
+// written, for example, is no result.
+type complaints struct{ written atomic.Int64 }
+
+// Write implements [io.Writer].
+func (c *complaints) Write(p []byte) (int, error) {
+	c.written.Add(int64(len(p)))
+	return os.Stderr.Write(p)
 }
 
 // gateway is a running serve.
@@ -54,7 +66,13 @@ func (b *bench) withSite(ctx context.Context, use func(s *site) error) (err erro
 	if err := s.start(ctx); err != nil {
 		return err
 	}
-	return use(s)
+	if err := use(s); err != nil {
+		return err
+	}
+	if s.log.written.Load() > 0 {
+		return errors.New("a gateway or a worker has logged an error: this is no result (see above)")
+	}
+	return nil
 }
 
 // start starts the servers and the upstream.
@@ -109,7 +127,7 @@ func (s *site) command(ctx context.Context, name string, args ...string) (*exec.
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
 	c.Env = []string{"HOME=" + home, "TMPDIR=" + home, "XDG_CACHE_HOME=" + s.b.dir, "XDG_RUNTIME_DIR=" + home, "XDG_DATA_HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + filepath.Dir(s.b.sallyport) + ":/usr/bin:/bin"}
-	c.Stderr = os.Stderr
+	c.Stderr = &s.log
 	return c, c.Start()
 }
 
