@@ -180,6 +180,10 @@ bench-cluster: prereq-demo build runsc ## programs on workers next to the same o
 	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/cluster" ./bench/cluster
 	@"$(BIN)/cluster" -sallyport "$(BIN)/sallyport" -out bench/results/cluster -docs docs/explanation $(ARGS)
 
+.PHONY: bench-plan
+bench-plan: prereq-go ## how many gateways and workers a load needs, simulated with the costs that bench-cluster has measured; ARGS="-figures FILE.json", or -figures - for an example
+	@go run $(VCS) ./bench/cluster -plan -out bench/results/cluster -docs docs/explanation $(ARGS)
+
 .PHONY: bench-load
 bench-load: prereq-go build runsc ## have 200 clients at the API of a real gateway for a minute; ARGS="-clients 50 -for 10s"
 	@$(STEP) "building the clients" go build $(VCS) -o "$(BIN)/load" ./bench/load

@@ -104,7 +104,7 @@ func settings() map[string][]string {
 		"docs/explanation/architecture.md":      {"2 s", "0.35 s"},
 		"docs/explanation/attacks.md":           {"1 GB"},
 		"docs/explanation/benchmarks/tokens.md": {"1,024 tokens"},
-		"docs/explanation/capacity.md":          {"16 KB", "10 GB"},
+		"docs/explanation/capacity.md":          {"16 KB", "10 GB", "15 %", "70 %"},
 		"docs/explanation/limits.md":            {"20 ms", "2 GB", "40 MB", "100 ms", "2 s", "3 s", "4 MB", "200 ms", "10 s"},
 		"docs/explanation/security-model.md":    {"20 ms"},
 		"docs/how-to/access.md":                 {"10 s", "30 s"},

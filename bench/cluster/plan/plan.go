@@ -33,7 +33,7 @@ type Costs struct {
 // Load is what clients want.
 type Load struct {
 	// Rate is programs a second. It is 0 where Clients run one program after the other.
-	Rate    float64 `json:"rate"`
+	Rate    float64 `json:"rate,omitempty"`
 	Clients int     `json:"clients,omitempty"`
 	// Calls is how many calls a program makes, one after the other, Recorded how many of them may change something.
 	Calls    int `json:"calls"`
@@ -44,13 +44,13 @@ type Load struct {
 
 // Site is what there is.
 type Site struct {
-	Gateways int `json:"gateways"`
-	Workers  int `json:"workers"`
+	Gateways int `json:"gateways,omitempty"`
+	Workers  int `json:"workers,omitempty"`
 	// Cores are the processors of each gateway, each worker and each server.
 	Cores int `json:"cores"`
 	// Seats are those of each worker, Parallel is sandbox.parallel of each gateway.
 	Seats    int `json:"seats"`
-	Parallel int `json:"parallel"`
+	Parallel int `json:"parallel,omitempty"`
 	// OneMachine says that all parts use the same processors.
 	OneMachine bool `json:"one_machine,omitempty"`
 }
@@ -91,33 +91,56 @@ type Need struct {
 	LimitOfWorkers, LimitOfGateways string
 }
 
-// Plan returns the least numbers of gateways and workers like those of site that run a load.
+// maxParallel is the largest sandbox.parallel.
+const maxParallel = 1024
+
+// Plan returns the least numbers of gateways and workers like those of site that run a load. The gateways have as many slots as the workers
+// have seats.
 func Plan(c Costs, l Load, site Site) (Need, error) {
-	site.Gateways, site.Workers = 1, 1
+	site.Gateways, site.Workers, site.Parallel = 1, 1, 1
 	if err := Check(l, site); err != nil {
 		return Need{}, err
 	}
 	each := c.each(l)
-	busy := l.Rate * (float64(l.Calls)*l.CallTime + (each.Gateway+each.Servers+each.Worker+float64(l.Recorded)*c.Acknowledge)/1000) // seats and slots that are taken
 	n := Need{Load: l, Site: site, ServerCores: l.Rate * each.Servers / 1000}
-	n.Site.Workers, n.LimitOfWorkers = most(l.Rate*each.Worker/1000/full/float64(site.Cores), busy/float64(site.Seats)/full, "seats")
-	n.Site.Gateways, n.LimitOfGateways = most(l.Rate*each.Gateway/1000/full/float64(site.Cores), busy/float64(site.Parallel)/full, "slots")
+	n.Site.Workers, n.LimitOfWorkers = most(l.Rate*each.Worker/1000/full/float64(site.Cores), c.running(l)/float64(site.Seats)/full, "seats")
 	for range 50 {
-		n.Result = Simulate(c, l, n.Site, Events{Seconds: span(l.Rate), ServerCores: int(math.Ceil(n.ServerCores / full))})
-		switch {
-		case n.Result.Wait.P99 <= maxWait:
+		n.Site.Gateways, n.LimitOfGateways = most(l.Rate*each.Gateway/1000/full/float64(site.Cores), float64(n.Site.Workers*site.Seats)/maxParallel, "slots")
+		n.Site.Parallel = min(maxParallel, (n.Site.Workers*site.Seats+n.Site.Gateways-1)/n.Site.Gateways)
+		n.Result = Simulate(c, l, n.Site, Events{Seconds: span(l.Rate), ServerCores: serverCores(n)})
+		if n.Result.Wait.P99 <= maxWait {
 			return n, nil
-		case n.Result.NoSlot > n.Result.NoSeat:
-			n.Site.Gateways++
-		default:
-			n.Site.Workers++
 		}
+		n.Site.Workers++
 	}
 	return n, fmt.Errorf("plan %g programs a second: programs still wait %.1f s with %d gateways and %d workers", l.Rate, n.Result.Wait.P99, n.Site.Gateways, n.Site.Workers)
 }
 
+// running is how many programs run at a time if no part is busy.
+func (c Costs) running(l Load) float64 {
+	return l.Rate * (float64(l.Calls)*l.CallTime + (c.each(l).sum()+float64(l.Recorded)*c.Acknowledge)/1000)
+}
+
+// fullest returns the part of a site that a load fills first.
+func (n Need) fullest(c Costs, l Load) string {
+	each, s := c.each(l), n.Site
+	name, most := "", 0.0
+	for _, part := range []struct {
+		name string
+		used float64
+	}{
+		{"processors of workers", l.Rate * each.Worker / 1000 / float64(s.Workers*s.Cores)}, {"processors of gateways", l.Rate * each.Gateway / 1000 / float64(s.Gateways*s.Cores)},
+		{"processors of NATS", l.Rate * each.Servers / 1000 / float64(serverCores(n))}, {"slots", c.running(l) / float64(s.Gateways*s.Parallel)},
+	} {
+		if part.used > most {
+			name, most = part.name, part.used
+		}
+	}
+	return fmt.Sprintf("%s, %.0f %%", name, 100*most)
+}
+
 // span is how many seconds are simulated: fewer for a large load, which has enough programs in them.
-func span(rate float64) float64 { return max(8, min(60, 20_000/rate)) }
+func span(rate float64) float64 { return max(2.5, min(60, 5_000/rate)) }
 
 // most returns the larger number, at least 1, and whether processors or the other thing decide.
 func most(processors, places float64, name string) (n int, limit string) {

@@ -22,13 +22,10 @@ type Events struct {
 
 // Result is how a load was run.
 type Result struct {
-	// Programs ended in the time in which programs began. Rate is how many of them a second.
-	Programs int
-	Rate     float64
-	// Took is how long programs took, in seconds, Wait how long they waited for a slot and a seat before.
+	// Rate is how many programs ended in a second, in the second half of the time in which programs began.
+	Rate float64
+	// Took is how long programs took, in seconds, Wait how long they waited for a slot before.
 	Took, Wait stats.Summary
-	// NoSlot and NoSeat are how often programs had to wait because their gateway had no slot, or no worker a seat.
-	NoSlot, NoSeat int
 	// Waiting is how many programs waited at the end of that time.
 	Waiting int
 	// Lost is how many programs were on the worker that was lost; Recovered is how many seconds later no program waited any more.
@@ -62,7 +59,7 @@ func (e *events) Pop() any {
 }
 
 // slice is how long a job has a processor before the next one has it, in seconds.
-const slice = 0.005
+const slice = 0.02
 
 // processor is some processors with a queue of jobs.
 type processor struct {
@@ -119,6 +116,7 @@ type simulation struct {
 
 	took, waits []float64
 	stood       bool
+	late        int // programs that ended in the second half
 	result      Result
 	lostAt      float64 // when programs of a lost worker began again, while any wait
 }
@@ -225,7 +223,7 @@ func (s *simulation) ask() {
 	s.admit(g)
 }
 
-// admit starts programs in free slots, if seats are free.
+// admit starts programs in free slots.
 func (s *simulation) admit(g *gateway) {
 	for g.running < s.site.Parallel && len(g.waiting) > 0 {
 		w := s.place()
@@ -240,20 +238,18 @@ func (s *simulation) admit(g *gateway) {
 		}
 		s.start(p, w)
 	}
-	if len(g.waiting) > 0 && g.running >= s.site.Parallel {
-		s.result.NoSlot++
-	} else if len(g.waiting) > 0 {
-		s.result.NoSeat++
-	}
 	if s.lostAt > 0 && s.waiting() == 0 {
 		s.result.Recovered, s.lostAt = s.now-s.lostAt, 0
 	}
 }
 
-// place returns the worker with the most free seats, nil for none.
+// overcommit is how many programs a worker runs for each seat at most.
+const overcommit = 17
+
+// place returns the worker with the fewest programs, nil if all have as many as they may. Seats are a target, no limit.
 func (s *simulation) place() (best *worker) {
 	for _, w := range s.workers {
-		if !w.lost && len(w.running) < s.site.Seats && (best == nil || len(w.running) < len(best.running)) {
+		if !w.lost && len(w.running) < overcommit*s.site.Seats && (best == nil || len(w.running) < len(best.running)) {
 			best = w
 		}
 	}
@@ -315,12 +311,13 @@ func (s *simulation) end(p *program) {
 	delete(p.worker.running, p)
 	p.gateway.running--
 	s.took = append(s.took, s.now-p.asked)
+	if s.now > s.happen.Seconds/2 {
+		s.late++
+	}
 	if s.load.Clients > 0 && s.now < s.happen.Seconds {
 		s.ask()
 	}
-	for _, g := range s.gateways {
-		s.admit(g)
-	}
+	s.admit(p.gateway)
 }
 
 // stand notes, once, what has been done when no more clients come.
@@ -329,8 +326,8 @@ func (s *simulation) stand() {
 		return
 	}
 	s.stood = true
-	s.result.Programs, s.result.Waiting = len(s.took), s.waiting()
-	s.result.Rate = float64(len(s.took)) / s.happen.Seconds
+	s.result.Waiting = s.waiting()
+	s.result.Rate = float64(s.late) / (s.happen.Seconds / 2)
 }
 
 // waiting counts the programs that wait.
