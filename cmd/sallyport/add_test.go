@@ -12,7 +12,6 @@ import (
 
 	"sallyport/internal/registry/registrytest"
 	"sallyport/internal/testutil"
-	"sallyport/sandbox/egress"
 )
 
 // TestAddIsolatedServer adds a server by its name in the registry while a gateway runs. Its process starts in a sandbox. A program calls it,
@@ -20,9 +19,7 @@ import (
 func TestAddIsolatedServer(t *testing.T) {
 	t.Parallel()
 	runsc := testutil.Runsc(t)
-	if err := egress.Available(); err != nil {
-		t.Skip(err)
-	}
+	testutil.TAP(t)
 	servers, packages := registrytest.Weather(t)
 	const place = "forecast.test:443" // a name that exists nowhere
 	dir := testutil.ShortDir(t)

@@ -10,7 +10,6 @@ import (
 
 	"sallyport/internal/registry/registrytest"
 	"sallyport/internal/testutil"
-	"sallyport/sandbox/egress"
 )
 
 // TestImportIsolated imports a real server of a client, of which nothing is known, and calls it. It is installed from the registry and runs
@@ -18,9 +17,7 @@ import (
 func TestImportIsolated(t *testing.T) {
 	t.Parallel()
 	runsc, packages, dir := testutil.Runsc(t), registrytest.Modules(t, testutil.Upstreams(t)), testutil.ShortDir(t)
-	if err := egress.Available(); err != nil {
-		t.Skip(err)
-	}
+	testutil.TAP(t)
 	repository, settings := filepath.Join(dir, "repository"), filepath.Join(dir, "upstreams.yaml")
 	writeText(t, settings, "upstreams: {}\nsandbox: {runsc: "+runsc+", pool: {max: 0}, typecheck: false}\n")
 	client, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"git": map[string]any{

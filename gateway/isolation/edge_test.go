@@ -24,7 +24,6 @@ import (
 	"sallyport/internal/redact"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
-	"sallyport/sandbox/egress"
 )
 
 // edgeToken is a secret that servers must not have. Programs in the sandbox get it reversed, to look for it.
@@ -81,9 +80,7 @@ end = "\r\nConnection: close\r\n\r\n"
 
 // TestHeader has hostile servers look for a secret that the gateway puts into their requests, and misuse it.
 func TestHeader(t *testing.T) {
-	if err := egress.Available(); err != nil {
-		t.Skip(err)
-	}
+	testutil.TAP(t)
 	t.Setenv("EDGE_TOKEN", edgeToken)
 	var good, wrong api
 	good.serve(t, "127.0.0.83:443", "api.test")
@@ -177,9 +174,7 @@ answer = ["found", found]
 
 // TestHeaderNode checks that Node.js trusts the authority of its sandbox, over HTTP/1.1 and HTTP/2, and what is said if it does not.
 func TestHeaderNode(t *testing.T) {
-	if err := egress.Available(); err != nil {
-		t.Skip(err)
-	}
+	testutil.TAP(t)
 	t.Setenv("EDGE_TOKEN", edgeToken)
 	var good api
 	good.serve(t, "127.0.0.85:443", "api.test")

@@ -11,7 +11,6 @@ import (
 
 	"sallyport/gateway/isolation"
 	"sallyport/internal/testutil"
-	"sallyport/sandbox/egress"
 	"sallyport/sandbox/image/imagetest"
 )
 
@@ -74,9 +73,7 @@ func TestImage(t *testing.T) {
 
 // TestImageNetwork lets the program of an image reach a host by name, and says what it was refused.
 func TestImageNetwork(t *testing.T) {
-	if err := egress.Available(); err != nil {
-		t.Skip(err)
-	}
+	testutil.TAP(t)
 	const at = "127.0.0.83"
 	site(t, at+":443")
 	pinned := imagetest.NewRegistry(t).Push(t, "1.0", imagetest.Config{Cmd: []string{"/server"}}, imagetest.Server(t))

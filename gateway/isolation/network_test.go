@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/gateway/isolation"
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/sandbox/egress"
 )
@@ -74,9 +75,7 @@ def query(name, kind=1, server="198.18.0.1"):
 
 // TestNetwork has a hostile server use and misuse the network of allowed hosts.
 func TestNetwork(t *testing.T) {
-	if err := egress.Available(); err != nil {
-		t.Skip(err)
-	}
+	testutil.TAP(t)
 	const at, evil = "127.0.0.81", "127.0.0.82"
 	site(t, at+":443")
 	site(t, evil+":443")

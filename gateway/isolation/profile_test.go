@@ -11,14 +11,12 @@ import (
 
 	"sallyport/gateway/isolation"
 	"sallyport/internal/config"
-	"sallyport/sandbox/egress"
+	"sallyport/internal/testutil"
 )
 
 // TestProfile checks that a profile allows what a server was refused, and nothing else.
 func TestProfile(t *testing.T) {
-	if err := egress.Available(); err != nil {
-		t.Skip(err)
-	}
+	testutil.TAP(t)
 	profile, err := isolation.NewProfile()
 	if err != nil {
 		t.Fatal(err)

@@ -175,6 +175,16 @@ func component(tb testing.TB, variable, path, target string) string {
 	return found
 }
 
+// TAP wants that processes may have TAP devices, as sandboxes with allowed hosts do.
+func TAP(tb testing.TB) {
+	tb.Helper()
+	file, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err != nil {
+		missing(tb, "a TAP device ("+err.Error()+")", "load the kernel module tun, and run as root")
+	}
+	_ = file.Close() // nothing was written
+}
+
 // Long skips a test with -short: one that takes seconds.
 func Long(tb testing.TB) {
 	tb.Helper()
