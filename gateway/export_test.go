@@ -81,9 +81,9 @@ func FlushRecords(ctx context.Context, g *Gateway) { g.History.Flush(ctx, "") }
 
 // SetApprovalWait sets how long a call waits for people.
 func SetApprovalWait(g *Gateway, d time.Duration) {
-	cfg := *g.cfg.Load()
+	cfg := *g.Current().Load()
 	cfg.Approval.Wait = d
-	g.cfg.Store(&cfg)
+	g.Adopt(&cfg)
 }
 
 // SlowCatalog is a catalog that shows what upstreams offer only when release is closed.
@@ -116,4 +116,4 @@ func (c *SlowCatalog) Upstreams() []catalog.Upstream { return c.catalog.Upstream
 func (c *SlowCatalog) Close() error { return c.catalog.Close() }
 
 // HeldForAlerts returns the tools that alerts are sent of.
-func (g *Gateway) HeldForAlerts() []alerts.Held { return g.heldTools() }
+func (g *Gateway) HeldForAlerts() []alerts.Held { return heldTools(g.Catalog) }

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sallyport/gateway/alerts"
@@ -31,6 +30,7 @@ import (
 	"sallyport/gateway/isolation"
 	"sallyport/gateway/plugin"
 	"sallyport/gateway/privacy"
+	"sallyport/gateway/reload"
 	"sallyport/gateway/replay"
 	"sallyport/gateway/skills"
 	"sallyport/gateway/timeline"
@@ -77,7 +77,7 @@ type Options struct {
 	// share one login.
 	PersonAuth func(up config.Upstream, principal string) oauth.Authorizer
 	// ManagedSecrets renews the secrets of secret managers; nil renews none.
-	ManagedSecrets ManagedSecrets
+	ManagedSecrets reload.ManagedSecrets
 	// Site is the address of the gateway's pages, without a path; "" if it serves none.
 	Site string
 	// Directory has the groups of principals of OpenID providers; nil knows none.
@@ -135,29 +135,29 @@ type Gateway struct {
 	Connections *connections.Connections
 	// Plugins runs the plugins of the operator.
 	Plugins *plugin.Plugins
-	// Endpoints decides which tools exist for callers at endpoints of the settings.
+	// Endpoints decides which tools exist for callers at endpoints of the settings, View which upstreams they see.
 	Endpoints *confine.Endpoints
+	View      *confine.View
 	// Telemetry records metrics and traces; nil records nothing.
 	Telemetry *telemetry.Telemetry
 
-	opts     Options
-	log      *slog.Logger
-	isolated *isolation.Launcher
-	meter    execution.Meter
-	call     toolcall.Handler
-	close    func() error
+	*reload.Reloader // of the settings in force
 
-	cfg       atomic.Pointer[config.Config] // in force
-	started   *config.Config                // as it was opened
-	reloading sync.Mutex
-	rereading sync.Mutex // held while the file is read and put into force, so that an older one is never the last
-	settings  atomic.Pointer[Settings]
-	load      atomic.Pointer[func() (*config.Config, error)] // reads the settings; nil before WatchSettings
+	opts      Options
+	log       *slog.Logger
+	isolated  *isolation.Launcher
+	meter     execution.Meter
+	private   toolcall.Middleware // keeps personal data from models
+	call      toolcall.Handler
+	close     func() error
+	reloading sync.Mutex // held while other settings are put into force
 }
 
 // Service combines the methods of all components of a gateway, for the servers that expose them to clients.
 type Service struct {
 	*Gateway
+	*reload.Reloader
+	*confine.View
 	*workspaces.Workspaces
 	*environments.Environments
 	*history.History
@@ -176,7 +176,7 @@ type Service struct {
 
 // Service returns the combined methods of all components.
 func (g *Gateway) Service() Service {
-	return Service{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Budgets, g.Catalog, g.Searcher, g.Executor, g.Skills, g.Timeline, ""}
+	return Service{g, g.Reloader, g.View, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Budgets, g.Catalog, g.Searcher, g.Executor, g.Skills, g.Timeline, ""}
 }
 
 // Open starts a gateway. It begins to connect to every upstream and returns
@@ -185,10 +185,11 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	g := &Gateway{opts: *opts, started: cfg, Endpoints: &confine.Endpoints{}, Telemetry: opts.Telemetry}
+	g := &Gateway{opts: *opts, Endpoints: &confine.Endpoints{}, Telemetry: opts.Telemetry}
 	g.Endpoints.Apply(cfg)
 	g.opts.complete(cfg)
 	g.log = g.opts.Logger
+	g.Reloader = reload.New(cfg, reload.Options{Logger: g.log, Apply: g.Reload, Managed: opts.ManagedSecrets, Secrets: g.opts.secrets})
 	if err := g.openComponents(cfg); err != nil {
 		return nil, err
 	}
@@ -200,10 +201,12 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	}
 	g.call = toolcall.Chain(trace(opts.Telemetry)(g.Catalog.Dispatch), measure(opts.Telemetry, g.Catalog.Has), g.Timeline.CountCalls, logCalls(g.log),
 		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Endpoints.Middleware(g.Catalog), g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Budgets.Middleware, g.Guard.Middleware, budgets.CountMade,
-		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.trusted))
+		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.private)
 	g.History.Start()
 	g.Timeline.Start()
-	g.watchForAlerts()
+	if opts.Purpose == "serve" {
+		g.Alerts.Watch(func() []alerts.Upstream { return upstreamStates(g.Catalog) }, func() []alerts.Held { return heldTools(g.Catalog) })
+	}
 	g.close = sync.OnceValue(g.closeComponents)
 	opts.Telemetry.Watch(gauges(g))
 	return g, nil

@@ -13,7 +13,7 @@ import (
 // openPlugins opens the plugins, which need the sandboxes and the catalog.
 func (g *Gateway) openPlugins() (err error) {
 	g.Plugins, err = plugin.Open(plugin.Options{
-		Settings: &g.cfg, Logger: g.log, CacheDir: g.opts.CacheDir, Secrets: g.opts.secrets,
+		Settings: g.Current(), Logger: g.log, CacheDir: g.opts.CacheDir, Secrets: g.opts.secrets,
 		Serve: func(service sandbox.Service) (plugin.Conn, error) { return g.Sandboxes.Serve(service) },
 		Attach: func(id, description string, up *plugin.Upstream) (func(), error) {
 			return g.Catalog.Attach(id, description, up)
@@ -28,15 +28,10 @@ func (g *Gateway) openPlugins() (err error) {
 		return err
 	}
 	g.Privacy.Plugins = g.Plugins
+	g.private = g.Privacy.Middleware(func(id string) bool { // results of this process itself need no search
+		return g.Catalog.Attached(id) && !g.Plugins.Has(id)
+	})
 	return nil
-}
-
-// trusted reports whether an upstream is a part of this process whose results need no search for personal data.
-func (g *Gateway) trusted(id string) bool { return g.Catalog.Attached(id) && !g.Plugins.Has(id) }
-
-// checkProgram has the checks of plugins judge a program.
-func (g *Gateway) checkProgram(ctx context.Context, code, language string) error {
-	return g.Plugins.Check(ctx, code, language)
 }
 
 // Step calls a step of a plugin for a workflow, and returns its value. As the call of a tool it passes policy, labels, approval
@@ -47,7 +42,7 @@ func (g *Gateway) Step(ctx context.Context, c tool.Call) (value json.RawMessage,
 	if !g.Endpoints.Of(ctx).Has(c.Tool) {
 		return nil, toolcall.Unknown("step", c.Tool.String(), "")
 	}
-	result, err := g.Guard.Step(ctx, c, !g.Plugins.Reaches(c.Tool.Upstream), g.Privacy.Middleware(g.trusted)(func(ctx context.Context, c tool.Call) (tool.Result, error) {
+	result, err := g.Guard.Step(ctx, c, !g.Plugins.Reaches(c.Tool.Upstream), g.private(func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		output, err := g.Plugins.Step(ctx, c.Tool.Upstream, c.Tool.Name, c.Args)
 		return tool.Result{Structured: output}, err
 	}))

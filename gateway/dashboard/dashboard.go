@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/budgets"
 	"sallyport/gateway/catalog"
@@ -15,6 +14,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/plugin"
 	"sallyport/gateway/rehearsal"
+	"sallyport/gateway/reload"
 	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
@@ -32,7 +32,7 @@ type Service interface {
 	Calls
 	Programs
 	Rules
-	Settings() gateway.Settings
+	Settings() reload.Status
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	Graphs(ctx context.Context, r timeline.Range) (timeline.Graphs, error)
 	BudgetReport(ctx context.Context) (budgets.Report, error)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/gateway"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/dashboard"
+	"sallyport/gateway/reload"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/access"
 	"sallyport/internal/testutil"
@@ -28,7 +28,7 @@ type house struct {
 	tool *tool.Tool
 }
 
-func (house) Settings() gateway.Settings { return gateway.Settings{Path: "/etc/upstreams.yaml"} }
+func (house) Settings() reload.Status { return reload.Status{Path: "/etc/upstreams.yaml"} }
 
 func (house) Upstreams() []catalog.Upstream {
 	return []catalog.Upstream{

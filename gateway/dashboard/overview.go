@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
+	"sallyport/gateway/reload"
 	"sallyport/internal/approval"
 )
 
@@ -18,7 +18,7 @@ type Overview struct {
 	// Graphs is nil for a caller who is no operator.
 	Graphs   *Graphs
 	Savings  history.Savings
-	Settings gateway.Settings
+	Settings reload.Status
 }
 
 // Now is the part of it that changes from second to second.

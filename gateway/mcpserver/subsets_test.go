@@ -34,7 +34,7 @@ type company struct {
 // subsets are its endpoints, as the command serves them.
 type subsets struct{ *company }
 
-func (s subsets) Admits(ctx context.Context, name string) bool { return s.g.Admits(ctx, name) }
+func (s subsets) Admits(ctx context.Context, name string) bool { return s.g.View.Admits(ctx, name) }
 
 func (s subsets) Open(name string) mcpserver.Servers {
 	verbs := s.g.Service().At(name)

@@ -151,6 +151,8 @@ var importRules = append(commandRules(), []importRule{
 		"a plugin answers requests from its sandbox; higher packages connect it to calls, programs and results"},
 	{"gateway/budgets", []string{"gateway/toolcall", "internal/..."}, nil,
 		"what a principal uses is counted from calls and amounts only; higher packages measure them"},
+	{"gateway/reload", []string{"internal/..."}, nil,
+		"it puts settings into force through a function of the gateway"},
 	{"gateway/alerts", []string{"internal/..."}, nil,
 		"alerts are sent from what others report; the gateway reports it"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
@@ -336,5 +338,5 @@ const maxDependencies = 52
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/alerts", "gateway/budgets", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/timeline", "gateway/toolsearch", "gateway/connections"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/alerts", "gateway/budgets", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/timeline", "gateway/toolsearch", "gateway/connections", "gateway/reload"}, others...)
 }

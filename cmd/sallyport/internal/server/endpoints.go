@@ -15,7 +15,7 @@ type subsets struct{ *service }
 
 // Admits implements [mcpserver.Subsets].
 func (s subsets) Admits(ctx context.Context, name string) bool {
-	return s.gateway.Admits(ctx, name)
+	return s.gateway.View.Admits(ctx, name)
 }
 
 // Open implements [mcpserver.Subsets].

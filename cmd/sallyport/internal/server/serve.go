@@ -350,7 +350,7 @@ func (s *service) modeNow(name, version string) config.Mode {
 func (s *service) direct(endpoint string, mode mcpserver.ModeOf) *mcpserver.Direct {
 	verbs := s.gateway.Service().At(endpoint)
 	return mcpserver.NewDirect(verbs, &mcpserver.DirectOptions{
-		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Search: verbs, Mode: mode, Upstreams: s.gateway.Visible, Notices: s.notices, StateKey: s.key, Telemetry: s.telemetry,
+		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Search: verbs, Mode: mode, Upstreams: s.gateway.View.Visible, Notices: s.notices, StateKey: s.key, Telemetry: s.telemetry,
 	})
 }
 

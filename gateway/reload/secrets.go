@@ -1,4 +1,4 @@
-package gateway
+package reload
 
 import (
 	"context"
@@ -19,23 +19,22 @@ type ManagedSecrets interface {
 	Run(ctx context.Context)
 }
 
-// startRenewal renews secrets until stop is called; load reads the settings with them.
-func (g *Gateway) startRenewal(ctx context.Context, load func() (*config.Config, error)) (stop func()) {
-	g.load.Store(&load)
-	if g.opts.ManagedSecrets == nil {
+// startRenewal renews secrets until stop is called.
+func (r *Reloader) startRenewal(ctx context.Context) (stop func()) {
+	if r.opts.Managed == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	work.Go(func() { g.opts.ManagedSecrets.Run(ctx) })
+	work.Go(func() { r.opts.Managed.Run(ctx) })
 	return func() {
 		cancel()
 		work.Wait()
 	}
 }
 
-func (g *Gateway) secretsChanged() bool {
-	return g.opts.ManagedSecrets != nil && g.opts.ManagedSecrets.Changed()
+func (r *Reloader) secretsChanged() bool {
+	return r.opts.Managed != nil && r.opts.Managed.Changed()
 }
 
 // managedIn returns the values of references to secret managers.
@@ -49,22 +48,22 @@ func managedIn(references map[string]string) map[string]string {
 	return used
 }
 
-// renewSecrets returns the settings of an upstream that is about to connect with the secrets that its managers have now.
+// RenewSecrets returns the settings of an upstream that is about to connect with the secrets that its managers have now.
 // Settings that cannot be loaded now change nothing.
-func (g *Gateway) renewSecrets(ctx context.Context, up config.Upstream) (config.Upstream, error) {
-	cfg, load := g.cfg.Load(), g.load.Load()
-	if cfg == nil || load == nil || g.opts.ManagedSecrets == nil {
+func (r *Reloader) RenewSecrets(ctx context.Context, up config.Upstream) (config.Upstream, error) {
+	cfg, load := r.cfg.Load(), r.load.Load()
+	if load == nil || r.opts.Managed == nil {
 		return up, nil
 	}
 	used := managedIn(cfg.References[up.ID])
-	if len(used) == 0 || !g.opts.ManagedSecrets.Refresh(ctx, used) {
+	if len(used) == 0 || !r.opts.Managed.Refresh(ctx, used) {
 		return up, nil
 	}
 	now, err := (*load)()
 	if err != nil {
 		return up, nil //nolint:nilerr // the watcher reports it
 	}
-	g.learnSecrets(now)
+	r.LearnSecrets(now)
 	for _, other := range now.Upstreams {
 		switch {
 		case other.ID != up.ID:
@@ -77,11 +76,11 @@ func (g *Gateway) renewSecrets(ctx context.Context, up config.Upstream) (config.
 	return up, nil
 }
 
-// learnSecrets has the secrets of managers hidden, in addition to those of the settings in force.
-func (g *Gateway) learnSecrets(cfg *config.Config) {
+// LearnSecrets has the secrets of managers hidden, in addition to those of the settings in force.
+func (r *Reloader) LearnSecrets(cfg *config.Config) {
 	for owner, references := range cfg.References {
 		for _, value := range managedIn(references) {
-			g.opts.secrets.Learn(owner, value)
+			r.opts.Secrets.Learn(owner, value)
 		}
 	}
 }
