@@ -20,6 +20,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/isolation"
 	"sallyport/gateway/privacy"
+	"sallyport/gateway/reload"
 	"sallyport/gateway/replay"
 	"sallyport/gateway/skills"
 	"sallyport/gateway/timeline"
@@ -97,7 +98,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	g.Replay = replay.New(replay.Options{Settings: g.Current(), Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
 	g.Searcher, err = toolsearch.New(toolsearch.Options{
 		Catalog: g.Catalog, Guard: g.Guard, Endpoints: g.Endpoints, Upstreams: g.View.Visible, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Meter: &g.meter, Telemetry: g.Telemetry,
-		Problem: func() string { return g.Settings().Summary() },
+		Problem: func() string { return reload.Summary(g.Settings()) },
 	}, cfg.Search)
 	if err != nil {
 		return err

@@ -37,11 +37,11 @@ func claims() []claim {
 	const install, policy, privacy, resume, workflows = "docs/how-to/install.md", "docs/how-to/policy.md", "docs/how-to/privacy.md", "docs/how-to/resume.md", "docs/how-to/workflows.md"
 	const demo, timing, load, search, builds, sections = "make demo", "make bench-latency", "make bench-load", "make bench-search", "results are not kept", "go tool nm -size"
 	return []claim{
-		{readme, "7 ms when a sandbox waits", timing, latency(waits, "python", median, "%.0f ms")},
-		{readme, "34 ms right after another", timing, latency(series, "python", median, "%.0f ms")},
-		{readme, "210 ms in a new sandbox", timing, latency(empty, "python", median, "%.0f ms")},
-		{readme, "20 sessions at once run 39 programs a second", timing, latency(sessions, "", median, "%.0f programs a second")},
-		{readme, "bare interpreters 33", timing, latency(sessions, "", bare, "%.0f")},
+		{readme, "5 ms when a sandbox waits", timing, latency(waits, "python", median, "%.0f ms")},
+		{readme, "16 ms right after another", timing, latency(series, "python", median, "%.0f ms")},
+		{readme, "148 ms in a new sandbox", timing, latency(empty, "python", median, "%.0f ms")},
+		{readme, "20 sessions at once run 40 programs a second", timing, latency(sessions, "", median, "%.0f programs a second")},
+		{readme, "bare interpreters 48", timing, latency(sessions, "", bare, "%.0f")},
 		{readme, "| tool definitions | 212 | 4,059 |", demo, kept("demo.txt", "tool definitions 212 4059", "212 | 4,059")},
 		{readme, "| calls and results | 742 | 13,034 |", demo, kept("demo.txt", "calls and results 742 13034", "742 | 13,034")},
 		{readme, "| together | 954 | 17,093 |", demo, kept("demo.txt", "together 954 17093", "954 | 17,093")},
@@ -52,15 +52,15 @@ func claims() []claim {
 
 		{"docs/explanation/capacity.md", "about 5 KB", "go test ./gateway/executor -run QueueMemory -v", nil},
 
-		{limits, "35 to 42 MB", timing, span(latency("waiting sandbox, MemAvailable", "", median, "%.0f"), latency("waiting sandbox, PSS", "", median, "%.0f MB"))},
+		{limits, "34 to 43 MB", timing, span(latency("waiting sandbox, MemAvailable", "", median, "%.0f"), latency("waiting sandbox, PSS", "", median, "%.0f MB"))},
 		{limits, "1,000 files of 1 kB add 0.3 s", "go test ./sandbox -bench Workspace", kept("workspace.txt", "1,000 files of 1 kB 801 1040 294", "0.3 s")},
 		{limits, "6.1 % of good queries", search, kept("search.txt", "all good queries all 2773 6.1%", "6.1 %")},
 		{limits, "15.1 % of those that use other words", search, kept("search.txt", "catalog/paraphrase all 139 15.1%", "15.1 %")},
 
-		{libraries, "2,000 tools in 274 ms", timing, latency("index of 2,000 tools", "", median, "%.0f ms")},
-		{libraries, "lean bleve: 348 ms", timing, latency("index of 2,000 tools", "", bare, "%.0f ms")},
-		{libraries, "100,000 in 11.5 s", timing, latency("index of 100,000 tools", "", seconds(median), "%.1f s")},
-		{libraries, "(27.9 s)", timing, latency("index of 100,000 tools", "", seconds(bare), "%.1f s")},
+		{libraries, "2,000 tools in 153 ms", timing, latency("index of 2,000 tools", "", median, "%.0f ms")},
+		{libraries, "lean bleve: 297 ms", timing, latency("index of 2,000 tools", "", bare, "%.0f ms")},
+		{libraries, "100,000 in 6.4 s", timing, latency("index of 100,000 tools", "", seconds(median), "%.1f s")},
+		{libraries, "(18.1 s)", timing, latency("index of 100,000 tools", "", seconds(bare), "%.1f s")},
 		{libraries, "17 MB of the binary", builds, nil},
 		{libraries, "7 MB of the binary", builds, nil},
 		{libraries, "326 kB", builds, nil},

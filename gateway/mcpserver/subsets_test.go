@@ -41,8 +41,8 @@ func (s subsets) Open(name string) mcpserver.Servers {
 	one, _ := s.g.Endpoints.Named(name)
 	mode := func(string, string) config.Mode { return cmp.Or(one.Mode(), config.ModeCode) }
 	return mcpserver.Servers{
-		Direct: mcpserver.NewDirect(verbs, &mcpserver.DirectOptions{Search: verbs, Mode: mode, Upstreams: s.g.Visible, Logger: testutil.Logger(s.t)}),
-		Tools:  mcpserver.New(verbs, &mcpserver.Options{Upstreams: s.g.Visible, Watch: s.g.Catalog.Watch}), Mode: mode,
+		Direct: mcpserver.NewDirect(verbs, &mcpserver.DirectOptions{Search: verbs, Mode: mode, Upstreams: s.g.View.Visible, Logger: testutil.Logger(s.t)}),
+		Tools:  mcpserver.New(verbs, &mcpserver.Options{Upstreams: s.g.View.Visible, Watch: s.g.Catalog.Watch}), Mode: mode,
 	}
 }
 
@@ -59,8 +59,8 @@ func newCompany(t *testing.T, change func(*config.Config)) *company {
 		t.Fatal(err)
 	}
 	s.g.Catalog.WaitConnected(t.Context())
-	face := mcpserver.NewDirect(s.g.Service(), &mcpserver.DirectOptions{Search: s.g.Service(), Upstreams: s.g.Visible, Logger: testutil.Logger(t)})
-	tools := mcpserver.New(s.g.Service(), &mcpserver.Options{Upstreams: s.g.Visible, Watch: s.g.Catalog.Watch})
+	face := mcpserver.NewDirect(s.g.Service(), &mcpserver.DirectOptions{Search: s.g.Service(), Upstreams: s.g.View.Visible, Logger: testutil.Logger(t)})
+	tools := mcpserver.New(s.g.Service(), &mcpserver.Options{Upstreams: s.g.View.Visible, Watch: s.g.Catalog.Watch})
 	t.Cleanup(func() {
 		face.Close()
 		tools.Close()

@@ -34,8 +34,8 @@ type Status struct {
 	Restart []string
 }
 
-// Summary returns the problem in one line, without local paths, for clients.
-func (s Status) Summary() string {
+// Summary returns the problem of settings in one line, without local paths, for clients.
+func Summary(s Status) string {
 	line, _, _ := strings.Cut(s.Problem, "\n")
 	return strings.ReplaceAll(line, filepath.Dir(s.Path)+string(filepath.Separator), "")
 }
