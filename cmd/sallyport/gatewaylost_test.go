@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/gateway/cluster"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/testutil"
@@ -165,6 +166,21 @@ func knownElsewhere(t *testing.T, one, two *flowsSite) {
 	}
 }
 
+// wantGateways waits until a gateway says that it is alive, and that the process of another one is in a state.
+func (s *flowsSite) wantGateways(t *testing.T, other *flowsSite, state string) {
+	t.Helper()
+	testutil.Eventually(t, "the other gateway is "+state, lostPatience, func() bool {
+		var report cluster.Members
+		s.api(t, http.MethodGet, "/cluster", "", &report)
+		found := map[int]cluster.Gateway{}
+		for _, g := range report.Gateways {
+			found[g.PID] = g
+		}
+		self, theirs := found[s.cmd.Process.Pid], found[other.cmd.Process.Pid]
+		return self.Self && self.State == "alive" && self.Seats > 0 && !theirs.Self && theirs.State == state && theirs.Version == self.Version
+	})
+}
+
 // killedGateway kills a gateway with programs before, between and in calls, and with a run of a workflow.
 func killedGateway(t *testing.T, bank *workersBank, one, two *flowsSite) {
 	t.Helper()
@@ -179,6 +195,7 @@ func killedGateway(t *testing.T, bank *workersBank, one, two *flowsSite) {
 		return bank.waitsFor("early") && bank.waitsFor("midway") && bank.waitsFor("flow") && bank.wasPaid("stuck") == 1
 	})
 	knownElsewhere(t, one, two)
+	two.wantGateways(t, one, "alive")
 	if err := one.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +205,7 @@ func killedGateway(t *testing.T, bank *workersBank, one, two *flowsSite) {
 			t.Errorf("an answer of a killed gateway: %s", e.raw)
 		}
 	}
+	two.wantGateways(t, one, "lost")
 	for _, key := range []string{"early", "midway", "flow"} {
 		bank.pass(key)
 	}

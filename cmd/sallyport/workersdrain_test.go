@@ -3,12 +3,14 @@ package main_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"sallyport/gateway/cluster"
 	"sallyport/internal/testutil"
 )
 
@@ -34,6 +36,7 @@ func TestWorkersDrain(t *testing.T) {
 	s.wantOrder(t, false, `no worker "w9" has joined\n *hint: workers that have: w1, w2`, "drain", "w9")
 	s.wantOrder(t, true, `(?m)^`+drained+` +2 +1 +draining `, "drain", drained)
 	s.wantOrder(t, true, `(?m)^`+drained+` +2 +1 +draining `, "status")
+	s.wantStates(t, map[string]string{drained: "draining", other: "alive"})
 	for range 3 { // without the order, the workers would share them
 		running = append(running, start())
 	}
@@ -63,6 +66,20 @@ func (s *workersSite) wantOrder(t *testing.T, ok bool, pattern string, args ...s
 	out, err := s.command(append([]string{"cluster"}, args...)...).CombinedOutput()
 	if (err == nil) != ok || !regexp.MustCompile(pattern).Match(out) {
 		t.Errorf("cluster %q: %v\n%s", args, err, out)
+	}
+}
+
+// wantStates wants that the gateway reports workers in these states.
+func (s *workersSite) wantStates(t *testing.T, want map[string]string) {
+	t.Helper()
+	var report cluster.Members
+	s.api(t, http.MethodGet, "/cluster", "", &report)
+	got := map[string]string{}
+	for _, w := range report.Workers {
+		got[w.Name] = w.State
+	}
+	if !maps.Equal(got, want) || len(report.Gateways) != 1 {
+		t.Errorf("the cluster: %+v", report)
 	}
 }
 

@@ -99,6 +99,8 @@ var promises = []promise{
 	{status: 502, who: "op", route: restartRoute, path: "/upstreams/restart/down", body: `{}`},
 	{status: 200, who: "op", route: "GET /upstreams/log/{upstream}", path: "/upstreams/log/crm"},
 	{status: 404, who: "op", route: "GET /upstreams/log/{upstream}", path: "/upstreams/log/none"},
+	{status: 200, who: "op", route: "GET /cluster"},
+	{status: 404, who: "op", route: "GET /cluster", noEngine: true},
 	{status: 200, who: "op", route: "GET /plugins"},
 	{status: 404, who: "op", route: "GET /plugins", noEngine: true},
 	{status: 200, who: "ada", route: "GET /skills"},
@@ -225,7 +227,7 @@ func send(t *testing.T, p promise) *httptest.ResponseRecorder {
 	}
 	opts := options()
 	if p.noEngine {
-		opts.Workflows, opts.Tasks, opts.Plugins, opts.Telemetry = nil, nil, nil, nil
+		opts.Workflows, opts.Tasks, opts.Plugins, opts.Cluster, opts.Telemetry = nil, nil, nil, nil, nil
 	}
 	w := httptest.NewRecorder()
 	if p.verbs == nil {

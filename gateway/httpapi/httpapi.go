@@ -56,6 +56,8 @@ type Options struct {
 	Tasks Tasks
 	// Plugins lists the plugins; without it their route returns an error.
 	Plugins Plugins
+	// Cluster shows the gateways that share a store; without it its route returns an error.
+	Cluster Cluster
 	// Guides returns longer descriptions for models of operations in the OpenAPI document, by operation name; nil for none.
 	Guides func() map[string]string
 	// Draining reports whether the process is shutting down; nil is never.

@@ -15,11 +15,13 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/cluster"
 	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/plugin"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/approval"
+	"sallyport/internal/store"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -80,7 +82,7 @@ func (h house) Answer(ctx context.Context, id string, a approvals.Answer) (appro
 }
 
 func options() *httpapi.Options {
-	return &httpapi.Options{Workflows: &mill{}, Tasks: clerk{}, Plugins: shelf{}, Telemetry: measuring()}
+	return &httpapi.Options{Workflows: &mill{}, Tasks: clerk{}, Plugins: shelf{}, Cluster: fleet{}, Telemetry: measuring()}
 }
 
 var measuring = sync.OnceValue(func() *telemetry.Telemetry {
@@ -223,6 +225,20 @@ func TestWrongRequests(t *testing.T) {
 			t.Errorf("allowed: %v", header)
 		}
 	}
+}
+
+// fleet has two gateways and a worker.
+type fleet struct{}
+
+func (fleet) Report(context.Context) (cluster.Members, error) {
+	began := time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)
+	return cluster.Members{
+		Gateways: []cluster.Gateway{
+			{ID: "g-one", Self: true, Host: "one", PID: 1, Version: "1.2.3", State: cluster.Alive, Since: began, Beaten: began, Load: store.Load{Running: 1, Seats: 8}},
+			{ID: "g-two", Host: "two", PID: 2, Version: "1.2.2", State: cluster.Lost, Since: began, Beaten: began},
+		},
+		Workers: []cluster.Worker{{Name: "w1", Instance: "i-1", Version: "1.2.3", State: cluster.Draining, Since: began, Beaten: began, Seats: 4, Busy: 2, Labels: map[string]string{"zone": "a"}, Lacks: []string{"zone=b"}}},
+	}, nil
 }
 
 // shelf has two plugins.

@@ -107,6 +107,7 @@ var tags = map[string]string{
 	"tools":      "Tools of the upstreams",
 	"upstreams":  "The upstreams, and what of theirs waits for an operator",
 	"plugins":    "Plugins of the operator",
+	"cluster":    "The gateways that share a store, and their workers",
 	"workspaces": "Files of workspaces",
 	"skills":     "Skills, code that programs import",
 	"numbers":    "What it costs and saves, and what is on record",

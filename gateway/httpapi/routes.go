@@ -90,6 +90,7 @@ func (a *api) routes() []route {
 		forOperators(get("/upstreams/log/{upstream}", "the end of the stderr of an upstream's process", processRoutes{a.service}.log)).withName("get_upstream_log").
 			withParams(word("after", "only the lines since next of an earlier answer; 0 is the beginning")),
 		forOperators(get("/plugins", "the plugins, and why some do not run", a.plugins)).withName("list_plugins").failsWith(http.StatusNotFound),
+		forOperators(get("/cluster", "the gateways that share the store, and the workers", a.cluster)).withName("get_cluster").failsWith(http.StatusNotFound),
 		get("/skills", "the skills that programs can import", a.skills).withName("list_skills"),
 		get("/skills/{name}", "one of them, with its code", a.skill).withName("get_skill").withParams(number("version", 1, 1<<30, 0, "another version than the current one")),
 		get("/workspaces", "the workspaces of the caller", a.workspaces).withName("list_workspaces").failsWith(http.StatusNotFound),

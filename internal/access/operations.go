@@ -30,7 +30,7 @@ var leastRole = map[Role][]string{
 		pages + "POST /ui/connections/{id}", pages + "GET /ui/finish-login",
 	},
 	RoleOperator: {
-		"answer_approval", "restart_upstream", "get_upstream_log", "get_metrics", "get_timeline", "list_held_tools",
+		"answer_approval", "restart_upstream", "get_upstream_log", "get_metrics", "get_timeline", "list_held_tools", "get_cluster",
 
 		pages + "POST /ui/approvals/{id}", pages + "GET /ui/policy", pages + "POST /ui/policy", pages + "POST /ui/upstreams/{id}/restart",
 	},

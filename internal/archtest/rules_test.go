@@ -127,6 +127,8 @@ var importRules = append(commandRules(), []importRule{
 		"executions are recorded from their results and calls only"},
 	{"gateway/timeline", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
 		"counts over time are independent of the components that are counted"},
+	{"gateway/cluster", []string{"gateway/toolcall", "sandbox/workers", "internal/..."}, []string{"sandbox"}, // the interpreters of a worker
+		"what a cluster is made of does not depend on what runs there"},
 	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
 		"people are asked about a call by its decision; higher packages have the rules"},
 	{"gateway/connections", []string{"gateway/toolcall", "gateway/upstream/oauth", "internal/..."}, []string{"gateway", "gateway/auditor", "gateway/upstream/oauth/oauthtest"}, // real sessions of several principals
@@ -338,5 +340,5 @@ const maxDependencies = 52
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/alerts", "gateway/budgets", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/timeline", "gateway/toolsearch", "gateway/connections", "gateway/reload"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/alerts", "gateway/budgets", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/timeline", "gateway/toolsearch", "gateway/connections", "gateway/reload", "gateway/cluster"}, others...)
 }

@@ -22,6 +22,15 @@ type Member struct {
 	PID  int    `json:"pid,omitempty"`
 	// Since is when it joined.
 	Since time.Time `json:"since"`
+	// Load is what it does, nil for a process that runs nothing for others.
+	Load *Load `json:"load,omitempty"`
+}
+
+// Load is what a gateway does: its programs that run and that wait, and how many run at once at most.
+type Load struct {
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
+	Seats   int `json:"seats"`
 }
 
 // String names the process.
@@ -48,6 +57,7 @@ type members struct {
 	failed error     // of the last beat
 	others map[string]*observed
 	claims map[string]*Claims
+	load   func() Load // nil for none
 }
 
 // observed is what is known of a member.
@@ -55,6 +65,7 @@ type observed struct {
 	Member
 
 	revision uint64
+	beaten   time.Time
 	silent   int // the beats of this process since the member's last one
 }
 
@@ -101,7 +112,15 @@ func (m *members) beat(ctx context.Context) {
 }
 
 func (m *members) write(ctx context.Context) error {
-	data, err := json.Marshal(m.self)
+	self := m.self
+	m.mu.Lock()
+	load := m.load
+	m.mu.Unlock()
+	if load != nil {
+		now := load()
+		self.Load = &now
+	}
+	data, err := json.Marshal(self)
 	if err != nil {
 		return err
 	}
@@ -121,7 +140,7 @@ func (m *members) observe(ctx context.Context) error {
 			m.store.log.Warn("a member of the store cannot be read", "key", fmt.Sprintf("%.80q", e.Key))
 			continue
 		}
-		found[one.ID] = &observed{Member: one, revision: e.Revision}
+		found[one.ID] = &observed{Member: one, revision: e.Revision, beaten: e.Time}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

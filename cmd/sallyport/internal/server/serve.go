@@ -17,11 +17,13 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
+	"sallyport/gateway/cluster"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/mcpserver"
 	"sallyport/gateway/task"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/store"
 	"sallyport/internal/suggest"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -219,6 +221,10 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, sv.tasks.Close()) }()
 	opts.Tasks, opts.Plugins = sv.tasks, g.Plugins
+	if records.Shared() {
+		records.ReportLoad(loadOf(g))
+		opts.Cluster = cluster.New(records, cfg, "sallyport "+cli.BuildVersion())
+	}
 	if records != nil {
 		if sv.workflows, err = a.openWorkflows(sv, records); err != nil {
 			return err
@@ -234,6 +240,14 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// loadOf returns a function that returns the load of a gateway.
+func loadOf(g *gateway.Gateway) func() store.Load {
+	return func() store.Load {
+		running, waiting := g.Executor.Load()
+		return store.Load{Running: running, Waiting: waiting, Seats: g.Executor.Slots()}
+	}
 }
 
 // openAPI makes the handler of the API and the key of what clients carry between requests.

@@ -1,0 +1,141 @@
+// Package cluster shows the gateways that share a store, and the workers that run programs for them. Its main type is [Cluster].
+package cluster
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/config"
+	"sallyport/internal/labels"
+	"sallyport/internal/natsconn"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/sandbox/workers"
+)
+
+// answerTime is how long workers may take to answer.
+const answerTime = time.Second
+
+// The states of gateways and workers.
+const (
+	Alive    = "alive"
+	Lost     = "lost"
+	Draining = "draining"
+	Drained  = "drained"
+)
+
+// Members is what a gateway knows of its cluster.
+type Members struct {
+	// Gateways are sorted by the time when they joined, Workers by name.
+	Gateways []Gateway `json:"gateways"`
+	Workers  []Worker  `json:"workers"`
+	// Problem says why there are no workers in the list, "" if they were asked.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Gateway is a gateway that shares the store.
+type Gateway struct {
+	ID string `json:"id"`
+	// Self says that it is the gateway that answers.
+	Self bool   `json:"self,omitempty"`
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+	// Version is that of Sallyport.
+	Version string `json:"version"`
+	// State is alive or lost. A gateway that ends by itself is not listed.
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// Beaten is when the servers of the store got its last heartbeat.
+	Beaten time.Time `json:"beaten"`
+
+	store.Load
+}
+
+// Worker is a process that runs programs for the gateways.
+type Worker struct {
+	Name     string `json:"name"`
+	Instance string `json:"instance"`
+	Version  string `json:"version"`
+	// State is alive, draining or drained. A worker that does not answer is not listed.
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// Beaten is when this gateway got its last heartbeat.
+	Beaten time.Time `json:"beaten"`
+	// Seats is how many programs it runs at once at most, Busy how many it runs.
+	Seats  int               `json:"seats"`
+	Busy   int               `json:"busy"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Lacks are the languages that it cannot run, and the labels of sandbox.placement that it does not have.
+	Lacks []string `json:"lacks,omitempty"`
+}
+
+// Cluster shows the cluster of a gateway. It is safe for concurrent use.
+type Cluster struct {
+	records *store.Store
+	set     *config.Config
+	client  string
+}
+
+// New returns the cluster of a gateway with a store, and the settings of its start; client is the name of this process at the servers.
+func New(records *store.Store, set *config.Config, client string) *Cluster {
+	return &Cluster{records, set, client}
+}
+
+// Report asks the workers what they are, which takes about a second, and lists the gateways. It is for operators. Errors are *tool.Error.
+func (c *Cluster) Report(ctx context.Context) (Members, error) {
+	server, err := c.server(ctx)
+	if err != nil {
+		return Members{}, err
+	}
+	r := Members{Gateways: []Gateway{}, Workers: []Worker{}}
+	found, err := workers.List(ctx, server, c.set.Store.Prefix, answerTime)
+	if err != nil {
+		r.Problem = "the workers cannot be asked: " + sanitize.Line(err.Error(), 300)
+	}
+	for _, g := range c.records.Gateways() {
+		r.Gateways = append(r.Gateways, gatewayOf(g))
+	}
+	for _, w := range found {
+		r.Workers = append(r.Workers, workerOf(w, c.set.Sandbox.Placement))
+	}
+	return r, nil
+}
+
+// server returns the servers of the cluster, for operators.
+func (c *Cluster) server(ctx context.Context) (natsconn.Server, error) {
+	if tool.Operator(ctx) == "" {
+		return natsconn.Server{}, toolcall.OperatorsOnly("the cluster")
+	}
+	if !c.records.Shared() || !c.set.Store.IsRemote() {
+		return natsconn.Server{}, &tool.Error{Kind: tool.NotFound, Message: "there is no cluster: upstreams.yaml has no store with a url", Hint: "see docs/how-to/workers.md"}
+	}
+	return natsconn.Of(c.set.Store, c.client), nil
+}
+
+func gatewayOf(s store.Seen) Gateway {
+	g := Gateway{ID: s.ID, Self: s.Self, Host: s.Host, PID: s.PID, Version: strings.TrimPrefix(s.Name, "sallyport "), State: Alive, Since: s.Since, Beaten: s.Beaten, Load: *s.Load}
+	if s.Lost {
+		g.State = Lost
+	}
+	return g
+}
+
+func workerOf(w workers.Worker, placement []string) Worker {
+	one := Worker{
+		Name: w.Name, Instance: w.Instance, Version: w.Version, State: Alive, Since: w.Since, Beaten: w.Seen, Seats: w.Seats, Busy: w.Busy, Labels: w.Labels,
+		Lacks: labels.Missing(placement, w.Labels),
+	}
+	for _, i := range w.Lacks {
+		one.Lacks = append(one.Lacks, string(i))
+	}
+	switch {
+	case w.Draining && w.Busy > 0:
+		one.State = Draining
+	case w.Draining:
+		one.State = Drained
+	}
+	return one
+}
