@@ -42,6 +42,9 @@ func (u Upstream) Problem() string {
 	return "still connecting"
 }
 
+// Works reports whether it is connected.
+func (u Upstream) Works() bool { return u.State.Status == upstream.Ready }
+
 // Upstreams returns the state of every upstream that is not disabled, in the order of the settings.
 func (c *Catalog) Upstreams() []Upstream {
 	members := c.roster.Load().members

@@ -317,6 +317,7 @@ func allPages() map[string][]string {
 	maps.Copy(all, connectionPages)
 	maps.Copy(all, playgroundPages)
 	maps.Copy(all, policyPages)
+	maps.Copy(all, addPagesOf)
 	return all
 }
 

@@ -26,7 +26,7 @@ func startServer(t *testing.T, h dashboard.Service) string {
 	if good, ok := h.(dashboard.Tasks); ok {
 		tasks = good
 	}
-	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{}, Tasks: tasks, Connections: logins{}, Environments: environments, Policy: rules, Editor: editor{}, Rehearse: rehearse, Disabled: disabled, Logger: testutil.Logger(t)})
+	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{}, Tasks: tasks, Connections: logins{}, Environments: environments, Policy: rules, Editor: editor{}, Adder: adder{}, Rehearse: rehearse, Disabled: disabled, Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.ServeHTTP(w, r.WithContext(access.Caller{Principal: "token:somebody", Operator: "op", Scopes: tool.Scopes(), Local: true}.NewContext(r.Context())))
 	}))
@@ -35,10 +35,10 @@ func startServer(t *testing.T, h dashboard.Service) string {
 }
 
 // missing are pages of what is not there.
-var missing = []string{"/ui/nothing", "/ui/executions/e-2", "/ui/workflows/digets", "/ui/playground?execution=e-live"}
+var missing = []string{"/ui/nothing", "/ui/executions/e-2", "/ui/workflows/digets", "/ui/playground?execution=e-live", "/ui/add-upstream?server=nothing"}
 
 // dense are the pages that have everything the style has: they are judged in the dark, too.
-var dense = []string{"/", "/ui/quarantine", "/ui/tasks/t-evil"}
+var dense = []string{"/", "/ui/quarantine", "/ui/tasks/t-evil", "/ui/add-upstream?server=io.github.evil%2Fserver"}
 
 // TestInBrowser opens every page, hostile as its texts are: none does anything, breaks a rule of accessibility or of its
 // policy, or is wider than a phone.
@@ -47,7 +47,7 @@ func TestInBrowser(t *testing.T) {
 	all := allPages()
 	for path := range all {
 		plain, _, asked := strings.Cut(path, "?")
-		if _, twice := all[plain]; asked && twice && !strings.Contains(path, "execution=") || slices.Contains(missing, path) {
+		if _, twice := all[plain]; asked && twice && !strings.Contains(path, "execution=") && !strings.Contains(path, "server=") || slices.Contains(missing, path) {
 			continue // one that is here already, or whose status is what a browser complains of
 		}
 		p.Size(360, 720)

@@ -91,6 +91,8 @@ type Options struct {
 	Policy func() policy.Settings
 	// Editor edits the settings file; without one it cannot be edited.
 	Editor Editor
+	// Adder adds servers to the settings; without one none can be added.
+	Adder Adder
 	// Disabled returns the names of the upstreams that the settings turn off; nil for none.
 	Disabled func() []string
 	// Rehearse decides again about the calls of the last day, by the policy in settings. It is set if there is an Editor.

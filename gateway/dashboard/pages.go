@@ -83,7 +83,10 @@ func (d *Dashboard) table() []page {
 		newEdit(policyPath+"/edit", "Policy", "policy-edit", policyPages{editPages{d}}.change),
 
 		newPage(upstreamsPath, "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
+		newPage(addPath, "Add an upstream", "upstream-add", addPages{editPages{d}}.show).forAdmins(),
+		newEdit(addPath, "Add an upstream", "upstream-add", addPages{editPages{d}}.add),
 		newPage(upstreamsPath+"/{id}", "Upstream", "upstream", d.upstream),
+		newPage(upstreamsPath+"/{id}/test", "Upstream", "upstream-test", addPages{editPages{d}}.test).forAdmins(),
 		newPage(upstreamsPath+"/{id}/edit", "Upstream", "upstream-edit", upstreamEdits{editPages{d}}.show).forAdmins(),
 		newEdit(upstreamsPath+"/{id}/edit", "Upstream", "upstream-edit", upstreamEdits{editPages{d}}.change),
 		newAction(upstreamsPath+"/{id}/switch", "Upstream", tool.ScopeOperate, upstreamEdits{editPages{d}}.turn).forAdmins(),

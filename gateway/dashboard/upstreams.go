@@ -29,6 +29,8 @@ type UpstreamsPage struct {
 	List []catalog.Upstream
 	// Disabled are the names of those that the settings turn off, for callers who may turn them on.
 	Disabled []string
+	// MayAdd says that the caller may add one here.
+	MayAdd bool
 }
 
 const upstreamsPath = "/ui/upstreams"
@@ -37,7 +39,7 @@ const upstreamsPath = "/ui/upstreams"
 const toolsPerPage = 100
 
 func (d *Dashboard) upstreams(r *request) (any, error) {
-	p := UpstreamsPage{List: d.service.Upstreams()}
+	p := UpstreamsPage{List: d.service.Upstreams(), MayAdd: d.opts.Adder != nil && (editPages{d}).mayEdit(r)}
 	if d.opts.Disabled != nil && (editPages{d}).mayEdit(r) {
 		p.Disabled = d.opts.Disabled()
 	}

@@ -56,15 +56,15 @@ type Part struct {
 
 // Open returns the part at a path of keys. Errors are *tool.Error.
 func (e *Editor) Open(ctx context.Context, keys ...string) (Part, error) {
-	f, err := e.file(ctx)
+	f, err := e.File(ctx)
 	if err != nil {
 		return Part{}, err
 	}
 	return partOf(f, keys)
 }
 
-// file opens the settings file for a caller who may change it.
-func (e *Editor) file(ctx context.Context) (*settingsfile.File, error) {
+// File opens the settings file for a caller who may change it. Errors are *tool.Error.
+func (e *Editor) File(ctx context.Context) (*settingsfile.File, error) {
 	if caller, _ := access.CallerFrom(ctx); !caller.MayConfigure() {
 		return nil, Denied()
 	}
@@ -133,7 +133,7 @@ type Checked struct {
 
 // Check checks a draft as loading the settings does. Errors are *tool.Error.
 func (e *Editor) Check(ctx context.Context, d Draft) (*Checked, error) {
-	f, err := e.file(ctx)
+	f, err := e.File(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (e *Editor) Save(ctx context.Context, d Draft) (problems []Problem, force s
 	if err != nil || c.Problems != nil {
 		return c.problems(), "", err
 	}
-	force, err = e.write(ctx, c.file, "edited "+strings.Join(d.Keys, "."))
+	force, err = e.Write(ctx, c.file, "edited "+strings.Join(d.Keys, "."))
 	if errors.Is(err, atomicfile.ErrChanged) {
 		return []Problem{{Message: "The file has changed in this moment. Open it again, and repeat your edit.", Stale: true}}, "", nil
 	}
@@ -186,7 +186,7 @@ func (c *Checked) problems() []Problem {
 
 // SetDisabled disables or enables an upstream. It returns why that is not in force, "" if it is. Errors are *tool.Error.
 func (e *Editor) SetDisabled(ctx context.Context, name string, disabled bool) (force string, err error) {
-	f, err := e.file(ctx)
+	f, err := e.File(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +202,7 @@ func (e *Editor) SetDisabled(ctx context.Context, name string, disabled bool) (f
 	case err != nil:
 		return "", &tool.Error{Kind: tool.Failed, Message: "the settings are not changed: " + sanitize.Line(firstLine(err), 300)}
 	}
-	return e.write(ctx, f, verb+" upstreams."+name)
+	return e.Write(ctx, f, verb+" upstreams."+name)
 }
 
 // firstLine is the first line of an error: those below quote the file.
@@ -211,8 +211,9 @@ func firstLine(err error) string {
 	return line
 }
 
-// write records and writes a file that has changed, and puts it into force.
-func (e *Editor) write(ctx context.Context, f *settingsfile.File, what string) (force string, err error) {
+// Write records and writes a file that [Editor.File] has opened and that has changed, and puts it into force: force says why it is
+// not. Errors are *tool.Error; after one nothing was written.
+func (e *Editor) Write(ctx context.Context, f *settingsfile.File, what string) (force string, err error) {
 	if !f.Changed() {
 		return "", nil
 	}

@@ -55,7 +55,7 @@ var importRules = append(commandRules(), []importRule{
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/settingsedit", []string{"internal/..."}, nil,
 		"editing the settings file is independent of the gateway, which puts it into force"},
-	{"gateway/addition", []string{"sandbox/image", "internal/..."}, nil,
+	{"gateway/addition", []string{"sandbox/image", "internal/..."}, []string{"gateway/settingsedit"}, // the real editor
 		"an entry of the settings is made from what registries say and people give; others put it into force"},
 	{"gateway/rehearsal", []string{"gateway/toolcall", "gateway/catalog", "gateway/history", "gateway/auditor", "gateway/guard", "internal/..."}, nil,
 		"calls on record are decided by rules; higher packages say which"},

@@ -5,6 +5,8 @@
 package candidate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"regexp"
@@ -88,6 +90,12 @@ type part struct{ text, input string }
 
 // Remote reports whether the server runs elsewhere.
 func (c Candidate) Remote() bool { return len(c.url) > 0 }
+
+// Digest changes with each part of the description.
+func (c Candidate) Digest() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", c))
+	return hex.EncodeToString(sum[:12])
+}
 
 // Package returns the type of the registry of its package: npm, pypi, or oci for an image; "" for none.
 func (c Candidate) Package() string { return c.kind }

@@ -42,6 +42,10 @@ func Modules(t *testing.T, dir string) *httptest.Server {
 	return tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/"))
 		name, file, isArchive := strings.Cut(path, archive)
+		asked := ""
+		if at := strings.LastIndexByte(name, '/'); !isArchive && all[name] == nil && at > 0 {
+			name, asked = name[:at], name[at+1:]
+		}
 		versions, latest := map[string]any{}, ""
 		for _, one := range all[name] {
 			packed, failed := one.pack()
@@ -60,6 +64,13 @@ func Modules(t *testing.T, dir string) *httptest.Server {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
+		if asked == "latest" {
+			asked = latest
+		}
+		if one, ok := versions[asked]; ok {
+			_ = json.NewEncoder(w).Encode(one)
+			return
+		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"name": name, "dist-tags": map[string]string{"latest": latest}, "versions": versions})
 	}))
 }

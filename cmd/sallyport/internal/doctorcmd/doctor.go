@@ -202,7 +202,7 @@ func checkUpstream(up catalog.Upstream) finding {
 	check := sandbox.Check{Name: "upstream " + up.ID}
 	if why := cli.UpstreamProblem(up); why != "" {
 		why, _, _ = strings.Cut(strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": "), ": run `sallyport auth login ")
-		check.Detail, check.Fix = why, cli.Remedy(cli.UpstreamProblem(up))
+		check.Detail, check.Fix = why, catalog.Remedy(cli.UpstreamProblem(up))
 		return finding{Check: check, Stderr: cli.LastLines(up.State.Stderr)}
 	}
 	check.OK = true

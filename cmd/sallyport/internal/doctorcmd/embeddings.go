@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/embeddings"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
@@ -18,7 +18,7 @@ import (
 func checkEmbeddings(ctx context.Context, cfg config.Embeddings) finding {
 	check := sandbox.Check{Name: "embeddings", OK: true}
 	if cfg.Problem != "" {
-		check.Warn, check.Detail, check.Fix = true, cfg.Problem, cli.Remedy(cfg.Problem)
+		check.Warn, check.Detail, check.Fix = true, cfg.Problem, catalog.Remedy(cfg.Problem)
 		return finding{Check: check}
 	}
 	dim, took, err := embeddings.Check(ctx, toolsearch.EmbeddingsOf(cfg))

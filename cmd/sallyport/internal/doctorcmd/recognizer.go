@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/privacy"
 	"sallyport/internal/config"
 	"sallyport/internal/recognizer"
@@ -29,7 +29,7 @@ func checkRecognizer(ctx context.Context, cfg config.Recognizer) finding {
 		return finding{Check: check}
 	}
 	if cfg.Problem != "" {
-		return failed(cfg.Problem, cli.Remedy(cfg.Problem))
+		return failed(cfg.Problem, catalog.Remedy(cfg.Problem))
 	}
 	client, err := recognizer.New(privacy.RecognizerOf(cfg))
 	if err != nil {

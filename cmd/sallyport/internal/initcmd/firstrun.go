@@ -57,7 +57,7 @@ func (s *setup) connect(ctx context.Context, g *gateway.Gateway) (ready []catalo
 	bar.Stop()
 	for _, up := range g.Catalog.Upstreams() {
 		if why := cli.UpstreamProblem(up); why != "" && ctx.Err() == nil {
-			s.fail("server "+up.Name, errors.New(strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": ")), cli.Remedy(why)+"; then: sallyport upstreams test "+up.Name)
+			s.fail("server "+up.Name, errors.New(strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": ")), catalog.Remedy(why)+"; then: sallyport upstreams test "+up.Name)
 			continue
 		}
 		if up.State.Status == upstream.Ready && up.State.Tools > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sallyport/gateway/addition"
 	"sallyport/gateway/dashboard"
 	"sallyport/gateway/rehearsal"
 	"sallyport/gateway/settingsedit"
@@ -23,9 +24,11 @@ func (s *service) editSettings(opts *dashboard.Options) {
 		}
 		return names
 	}
-	opts.Editor = settingsedit.New(settingsedit.Options{
+	editor := settingsedit.New(settingsedit.Options{
 		Path: func() string { return g.Settings().Path }, Getenv: s.env, Record: g.Auditor.Audit, Reload: g.ReloadNow,
 	})
+	opts.Editor = editor
+	opts.Adder = addition.Desk{Settings: editor, Finder: addition.Finder{Env: s.env}, Test: g.Catalog.Test}
 	past := rehearsal.Options{Records: g.Service(), Lookup: g.Catalog.Lookup, Groups: s.directory.Groups}
 	opts.Rehearse = func(ctx context.Context, cfg *config.Config) (rehearsal.Outcome, error) {
 		rules, err := g.Guard.Compile(cfg)

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
+	"sallyport/gateway/addition"
 	"sallyport/internal/config"
 	"sallyport/internal/secret"
 	"sallyport/internal/tool"
@@ -35,7 +36,7 @@ func (d *adding) try(ctx context.Context) (result testResult, err error) {
 		if ctx.Err() != nil {
 			return result, ctx.Err()
 		}
-		if !strings.Contains(result.Problem, "is being installed") || time.Since(start) > maxInstall {
+		if !addition.Installing(result.Problem) || time.Since(start) > maxInstall {
 			break
 		}
 	}

@@ -130,7 +130,7 @@ func (t *testResult) addState(g *gateway.Gateway, id string) {
 		t.Protocol, t.Server = sanitize.Line(up.State.Protocol, 20), sanitize.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
 		t.Tools, t.Resources, t.Templates, t.Prompts = up.State.Tools, len(up.Offer.Resources), len(up.Offer.Templates), len(up.Offer.Prompts)
 		if !t.OK {
-			t.Fix, t.Stderr = cli.Remedy(t.Problem), cli.LastLines(up.State.Stderr)
+			t.Fix, t.Stderr = catalog.Remedy(t.Problem), cli.LastLines(up.State.Stderr)
 		}
 	}
 }
