@@ -3,34 +3,73 @@ package store
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
 const (
 	// breakerTimeout is how long a caller waits for the store.
 	breakerTimeout = 2 * time.Second
-	// breakerPause is how long calls are refused after a timeout.
-	breakerPause = 30 * time.Second
+	// breakerPause is how long calls are refused after a timeout. It doubles with each further timeout, up to breakerMaxPause.
+	breakerPause    = time.Second
+	breakerMaxPause = 30 * time.Second
 )
 
 // ErrUnavailable means that the store recently timed out, for example with a full disk.
 var ErrUnavailable = errors.New("not tried, as the store did not answer a moment ago")
 
 // Breaker is a circuit breaker: after a timeout it refuses calls for a while, so that a store that does not answer
-// does not delay each caller. The zero value is ready. It is safe for concurrent use.
-type Breaker struct{ until atomic.Int64 }
+// does not delay each caller. After the pause one caller tries the store, and the others are refused until it answers. The
+// zero value is ready. It is safe for concurrent use.
+type Breaker struct {
+	mu      sync.Mutex
+	pause   time.Duration // 0 if the store answers
+	until   time.Time     // the end of the pause
+	probing bool          // a caller tries the store after the pause
+}
 
 // Do calls f with a timeout. Its error is f's, or [ErrUnavailable] if f was not called.
 func (b *Breaker) Do(ctx context.Context, f func(context.Context) error) error {
-	if time.Now().UnixNano() < b.until.Load() {
+	enters, probes := b.enter()
+	if !enters {
 		return ErrUnavailable
 	}
+	answered := false
+	defer func() { b.leave(probes, answered, ctx.Err() == nil) }() // also if f panics
 	bounded, cancel := context.WithTimeout(ctx, breakerTimeout)
 	defer cancel()
 	err := f(bounded)
-	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-		b.until.Store(time.Now().Add(breakerPause).UnixNano())
-	}
+	answered = err == nil || bounded.Err() == nil
 	return err
+}
+
+// enter reports whether a caller may call the store, and whether it is the one that tries it after a pause.
+func (b *Breaker) enter() (enters, probes bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pause == 0 {
+		return true, false
+	}
+	if b.probing || time.Now().Before(b.until) {
+		return false, false
+	}
+	b.probing = true
+	return true, true
+}
+
+// leave notes whether the store answered. A caller that did not wait for it shows nothing, nor does the timeout of one that
+// came before the pause.
+func (b *Breaker) leave(probed, answered, waited bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if probed {
+		b.probing = false
+	}
+	switch {
+	case answered:
+		b.pause = 0
+	case waited && (probed || b.pause == 0):
+		b.pause = min(max(2*b.pause, breakerPause), breakerMaxPause)
+		b.until = time.Now().Add(b.pause)
+	}
 }
