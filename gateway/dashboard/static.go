@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"sallyport/internal/packed"
 )
 
 //go:embed static
@@ -30,6 +32,7 @@ var assets = sync.OnceValue(func() map[string]asset {
 		if data, err = staticFiles.ReadFile("static/" + e.Name()); err != nil {
 			break
 		}
+		data = packed.Read(data)
 		sum := sha256.Sum256(data)
 		ext := path.Ext(e.Name())
 		a := asset{path: "/ui/static/" + strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext, kind: kinds[ext], data: data}

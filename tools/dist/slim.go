@@ -184,6 +184,7 @@ func packedFiles() []string {
 	return []string{
 		"gateway/httpapi/openapi.json", "internal/config/upstreams.schema.json", "internal/pii/secretrules.json",
 		"index/phrases/actions.txt", "index/phrases/languages.txt", "index/phrases/things.txt", "index/wordvec/vectors.bin",
+		"gateway/dashboard/static/htmx.min.js", "gateway/dashboard/static/style.css",
 	}
 }
 
