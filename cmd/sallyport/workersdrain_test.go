@@ -55,6 +55,10 @@ func TestWorkersDrain(t *testing.T) {
 	})
 	s.wantOrder(t, true, `(?m)^`+drained+` +2 +0 +ready `, "resume", drained)
 	testutil.Eventually(t, "the gateway knows", workersPatience, func() bool { return string((<-s.execute(t, "6*7")).Result) == "42" })
+	s.orderByPage(t, other, "resume")
+	s.wantStates(t, map[string]string{drained: "alive", other: "alive"})
+	s.orderByPage(t, other, "drain")
+	s.wantStates(t, map[string]string{drained: "alive", other: "drained"})
 	if err := stop(s.cmd); err != nil {
 		t.Error(err)
 	}
@@ -66,6 +70,19 @@ func (s *workersSite) wantOrder(t *testing.T, ok bool, pattern string, args ...s
 	out, err := s.command(append([]string{"cluster"}, args...)...).CombinedOutput()
 	if (err == nil) != ok || !regexp.MustCompile(pattern).Match(out) {
 		t.Errorf("cluster %q: %v\n%s", args, err, out)
+	}
+}
+
+// orderByPage presses a button of the page of the cluster.
+func (s *workersSite) orderByPage(t *testing.T, worker, do string) {
+	t.Helper()
+	token, path := "Authorization: Bearer "+flowsToken, "/ui/cluster/workers/"+worker
+	button := `<form method="post" action="` + path + `"><button name="do" value="` + do + `">`
+	if status, page := s.ask(t, http.MethodGet, "/ui/cluster", "", token); status != http.StatusOK || !strings.Contains(string(page), button) {
+		t.Fatalf("the page of the cluster: %d %s", status, page)
+	}
+	if status, page := s.ask(t, http.MethodPost, path, "do="+do, token, "Content-Type: application/x-www-form-urlencoded"); status != http.StatusSeeOther && status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", do, worker, status, page)
 	}
 }
 

@@ -2,7 +2,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -102,6 +104,40 @@ func (c *Cluster) Report(ctx context.Context) (Members, error) {
 		r.Workers = append(r.Workers, workerOf(w, c.set.Sandbox.Placement))
 	}
 	return r, nil
+}
+
+// Drain tells all processes of a worker to take no more programs, and waits until they follow that. Those that run go on. It is for
+// operators. Errors are *tool.Error.
+func (c *Cluster) Drain(ctx context.Context, worker string) error {
+	return c.order(ctx, worker, workers.Drain)
+}
+
+// Resume is the opposite of Drain.
+func (c *Cluster) Resume(ctx context.Context, worker string) error {
+	return c.order(ctx, worker, workers.Resume)
+}
+
+func (c *Cluster) order(ctx context.Context, worker string, order workers.Order) error {
+	server, err := c.server(ctx)
+	if err != nil {
+		return err
+	}
+	if err := workers.CheckName(worker); err != nil {
+		return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(err.Error(), 300)}
+	}
+	_, err = workers.Command(ctx, server, c.set.Store.Prefix, worker, order, false, answerTime)
+	return OrderError(err)
+}
+
+// OrderError returns the *tool.Error of an error of [workers.Command], nil for none.
+func OrderError(err error) error {
+	if unknown, ok := errors.AsType[*workers.UnknownError](err); ok {
+		return &tool.Error{Kind: tool.NotFound, Message: unknown.Error(), Hint: "workers that have: " + cmp.Or(strings.Join(unknown.Known, ", "), "none")}
+	}
+	if err != nil {
+		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err}
+	}
+	return nil
 }
 
 // server returns the servers of the cluster, for operators.

@@ -318,6 +318,7 @@ func allPages() map[string][]string {
 	maps.Copy(all, playgroundPages)
 	maps.Copy(all, policyPages)
 	maps.Copy(all, addPagesOf)
+	maps.Copy(all, clusterPagesOf)
 	return all
 }
 

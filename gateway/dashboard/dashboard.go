@@ -83,6 +83,8 @@ type Options struct {
 	Connections Connections
 	// Provider is the host name of the OpenID provider where people sign in; "" for none.
 	Provider string
+	// Cluster has the gateways that share the store, and the workers; without one there is no page about it.
+	Cluster Cluster
 	// Tasks are tasks in words; without them their pages show an error.
 	Tasks Tasks
 	// Environments returns a copy of the environments in the settings, by name; nil for none.

@@ -50,7 +50,7 @@ const (
 
 // table has all pages. Those of one group are in the navigation in the order in which they stand here.
 func (d *Dashboard) table() []page {
-	return []page{
+	return append([]page{
 		newPage("/{$}", "Overview", "overview", d.overview).in(groupHome, "Overview"),
 
 		newPage("/ui/executions", "Executions", "executions", d.executions).in(groupActivity, "Executions"),
@@ -107,7 +107,7 @@ func (d *Dashboard) table() []page {
 		newPage("/ui/savings", "Savings", "savings", d.savings).in(groupRecords, "Savings"),
 		newPage(auditHome, "Audit log", "audit", auditPages{d}.show).in(groupRecords, "Audit log").forOperators(),
 		newForm(auditHome, "Audit log", tool.ScopeOperate, "audit-verified", auditPages{d}.verify).forOperators(),
-	}
+	}, clusterPages{d}.table()...)
 }
 
 // newPage is a page that changes nothing.

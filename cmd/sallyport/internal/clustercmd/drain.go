@@ -1,15 +1,12 @@
 package clustercmd
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/tool"
+	"sallyport/gateway/cluster"
 	"sallyport/sandbox/workers"
 )
 
@@ -67,12 +64,5 @@ func (a *app) give(ctx context.Context, name string, order workers.Order, idle b
 		return nil, err
 	}
 	found, err := workers.Command(ctx, server, prefix, name, order, idle, listTime)
-	var unknown *workers.UnknownError
-	switch {
-	case errors.As(err, &unknown):
-		return nil, &tool.Error{Kind: tool.NotFound, Message: err.Error(), Hint: "workers that have: " + cmp.Or(strings.Join(unknown.Known, ", "), "none")}
-	case err != nil:
-		return nil, &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err}
-	}
-	return found, nil
+	return found, cluster.OrderError(err)
 }

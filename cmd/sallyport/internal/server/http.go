@@ -142,6 +142,9 @@ func (s *service) dashboardOptions(login *config.Login) *dashboard.Options {
 	if s.workflows != nil {
 		opts.Workflows = s.workflows.Engine
 	}
+	if s.cluster != nil {
+		opts.Cluster = s.cluster
+	}
 	if s.tasks != nil {
 		opts.Tasks = s.tasks
 	}

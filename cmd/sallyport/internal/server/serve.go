@@ -223,7 +223,8 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	opts.Tasks, opts.Plugins = sv.tasks, g.Plugins
 	if records.Shared() {
 		records.ReportLoad(loadOf(g))
-		opts.Cluster = cluster.New(records, cfg, "sallyport "+cli.BuildVersion())
+		sv.cluster = cluster.New(records, cfg, "sallyport "+cli.BuildVersion())
+		opts.Cluster = sv.cluster
 	}
 	if records != nil {
 		if sv.workflows, err = a.openWorkflows(sv, records); err != nil {
@@ -330,6 +331,8 @@ type service struct {
 	executions *access.Limits
 	// workflows are the workflows, nil if this process does not have the records.
 	workflows *workflowService
+	// cluster is what the gateway knows of its cluster, nil without one.
+	cluster *cluster.Cluster
 	// tasks works on tasks in words.
 	tasks *task.Tasks
 	// standby takes over the records when another process ends, nil if this process has them.
