@@ -83,10 +83,11 @@ func TestOpenAPIServed(t *testing.T) {
 	ask(operator, "POST /runs/{id}/cancel", "/runs/"+id+"/cancel", `{}`, http.StatusOK)
 	ask(operator, "GET /runs/{id}", "/api/runs/"+id+"?wait=5", "", http.StatusOK)
 	ask(operator, "GET /runs/{id}", "/runs/r-none", "", http.StatusNotFound)
+	ask(operator, "GET /cluster", "", "", http.StatusNotFound) // this gateway is in none
 }
 
-// served are operations that answer otherwise than with JSON at once.
-var served = map[string]bool{"GET /metrics": true}
+// served are operations that answer otherwise than with JSON and status 200 at once.
+var served = map[string]bool{"GET /metrics": true, "GET /cluster": true}
 
 // answer is that of the gateway to a request.
 func (s *flowsSite) answer(t *testing.T, method, path, body string, headers ...string) openapi.Answer {
