@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,26 +47,16 @@ func (o *options) describe(ctx context.Context) *machine {
 // head is what stands above the table.
 func (m *machine) head() string {
 	return fmt.Sprintf("# Workers next to a gateway that runs its programs itself (make bench-cluster)\n# %s, %d x %s, %s, Linux %s, load %s%s\n# commit %s, sallyport sha256 %s, NATS servers %d\n",
-		m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.Load, m.busyNote(), m.Commit, m.Digest, m.Servers)
-}
-
-// busyNote returns the note about a busy machine.
-func (m *machine) busyNote() string {
-	if !m.Busy {
-		return ""
-	}
-	return " (-busy: others used the processors)"
+		m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.Load, host.BusyNote(m.Busy), m.Commit, m.Digest, m.Servers)
 }
 
 // mayWrite says, before anything is measured, that a busy machine is none to measure on.
-func (o *options) mayWrite(m *machine) error {
-	first, _, _ := strings.Cut(m.Load, " ")
-	mean, err := strconv.ParseFloat(first, 64)
-	busy := o.out != "" && err == nil && mean > float64(m.Cores)
-	if m.Busy = busy && o.busy; busy && !o.busy {
-		return fmt.Errorf("measure on a quiet machine: its load was %.1f in the last minute, more than its %d processors: wait, or use -busy, which the results then say", mean, m.Cores)
+func (o *options) mayWrite(m *machine) (err error) {
+	if o.out == "" {
+		return nil
 	}
-	return nil
+	m.Busy, err = host.CheckLoad(m.Load, m.Cores, o.busy)
+	return err
 }
 
 // notes says what the rows are.
@@ -91,13 +77,7 @@ func notes(rows []table.Row) string {
 
 // write writes a line of JSON for the machine and for each row, the table, and the documents.
 func (o *options) write(m *machine, rows []table.Row) error {
-	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines)
-	err := encoder.Encode(m)
-	for _, r := range rows {
-		err = errors.Join(err, encoder.Encode(r))
-	}
-	return errors.Join(err, os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644), o.show(m, rows)) //nolint:gosec // results are for everybody
+	return errors.Join(table.WriteResults(o.out+".jsonl", m, rows), o.show(m, rows))
 }
 
 // show writes the table and the documents.
@@ -120,27 +100,7 @@ func (o *options) rewrite() error {
 }
 
 // readResults reads what write wrote.
-func readResults(path string) (m *machine, rows []table.Row, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		if m == nil {
-			m = &machine{}
-			err = errors.Join(err, json.Unmarshal(lines.Bytes(), m))
-			continue
-		}
-		var r table.Row
-		err = errors.Join(err, json.Unmarshal(lines.Bytes(), &r))
-		rows = append(rows, r)
-	}
-	if err != nil || m == nil {
-		return nil, nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return m, rows, nil
-}
+func readResults(path string) (*machine, []table.Row, error) { return table.ReadResults[machine](path) }
 
 // writeDocument writes losses and rows into the page, between its marks.
 func writeDocument(folder string, m *machine, rows []table.Row) error {
@@ -172,7 +132,7 @@ func losses(rows []table.Row) string {
 func tables(m *machine, rows []table.Row) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with %s and Linux %s, load %s at the start%s, NATS servers: %d.\n\n%s",
-		m.Date, m.Commit, m.Cores, m.CPU, m.Memory, m.Kernel, strings.SplitN(m.Load, " ", 2)[0], m.busyNote(), m.Servers, table.Heading)
+		m.Date, m.Commit, m.Cores, m.CPU, m.Memory, m.Kernel, host.MeanLoad(m.Load), host.BusyNote(m.Busy), m.Servers, table.Heading)
 	for _, r := range rows {
 		b.WriteString(r.Line())
 	}

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 
 	"sallyport/bench/doc"
+	host "sallyport/bench/machine"
 	"sallyport/bench/table"
 )
 
@@ -187,7 +184,7 @@ func rounded(f float64) string {
 // tables returns all rows.
 func tables(m machine, rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with Linux %s, load %s at the start%s. Tools: %s. %s.\n", m.Date, m.Versions["commit"], m.Cores, m.CPU, m.Kernel, firstLoad(m), m.busyNote(), m.Versions["tools"], table.Tally(rows))
+	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with Linux %s, load %s at the start%s. Tools: %s. %s.\n", m.Date, m.Versions["commit"], m.Cores, m.CPU, m.Kernel, host.MeanLoad(m.Load), host.BusyNote(m.Busy), m.Versions["tools"], table.Tally(rows))
 	for _, c := range chapters() {
 		var lines strings.Builder
 		for _, r := range rows {
@@ -202,34 +199,8 @@ func tables(m machine, rows []row) string {
 	return b.String()
 }
 
-// firstLoad is the first of the three figures.
-func firstLoad(m machine) string {
-	first, _, _ := strings.Cut(m.Load, " ")
-	return first
-}
-
 // readResults reads what write wrote.
-func readResults(path string) (m machine, rows []row, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return m, nil, err
-	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for first := true; lines.Scan(); first = false {
-		var r row
-		into := any(&r)
-		if first {
-			into = &m
-		}
-		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
-			return m, nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if !first {
-			rows = append(rows, r)
-		}
-	}
-	return m, rows, nil
-}
+func readResults(path string) (*machine, []row, error) { return table.ReadResults[machine](path) }
 
 // rewrite makes text and documents from FILE.jsonl.
 func (o *options) rewrite() error {
@@ -237,5 +208,5 @@ func (o *options) rewrite() error {
 	if err != nil {
 		return err
 	}
-	return o.show(&m, rows)
+	return o.show(m, rows)
 }

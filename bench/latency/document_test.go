@@ -21,7 +21,7 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(texts(m, rows).Wrapped(), got); diff != "" {
+	if diff := cmp.Diff(texts(*m, rows).Wrapped(), got); diff != "" {
 		t.Errorf("docs/explanation/benchmarks.md and benchmarks/latency.md (make bench-latency ARGS=-report; -results +documents):\n%s", diff)
 	}
 }
@@ -66,7 +66,7 @@ func TestSection(t *testing.T) {
 	if diff := cmp.Diff(rows, read); err != nil || diff != "" {
 		t.Errorf("%v, other rows (-written +read):\n%s", err, diff)
 	}
-	made := texts(back, read)
+	made := texts(*back, read)
 	text := made.Tables
 	for _, part := range []string{
 		"2 x a processor", "load 0.25 at", "commit 0123456789ab",

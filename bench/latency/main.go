@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"sallyport/bench/corpus"
+	host "sallyport/bench/machine"
 	"sallyport/bench/procs"
 	"sallyport/bench/table"
 )
@@ -232,7 +233,7 @@ func (o *options) use(m *machine, from *corpus.Source) {
 }
 
 // mayWrite says, before anything is measured, what will not be written, and that a busy machine is none to measure on.
-func (o *options) mayWrite(m *machine) error {
+func (o *options) mayWrite(m *machine) (err error) {
 	if o.out == "" {
 		return nil
 	}
@@ -240,12 +241,8 @@ func (o *options) mayWrite(m *machine) error {
 		fmt.Fprintf(os.Stderr, "latency: %s: %s.txt and .jsonl stay as they are\n", o.partialReason, o.out)
 		return nil
 	}
-	mean, err := strconv.ParseFloat(firstLoad(*m), 64)
-	busy := err == nil && mean > float64(m.Cores) // where the load is not known it is not judged
-	if m.Busy = busy && o.busy; busy && !o.busy {
-		return fmt.Errorf("measure on a quiet machine: its load was %.1f in the last minute, more than its %d processors: wait, or use -busy, which the results then say", mean, m.Cores)
-	}
-	return nil
+	m.Busy, err = host.CheckLoad(m.Load, m.Cores, o.busy)
+	return err
 }
 
 func (b *bench) close() error {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -84,7 +82,7 @@ func (m *machine) head(title string) string {
 	if title != "" {
 		fmt.Fprintf(&b, "# %s\n", title)
 	}
-	fmt.Fprintf(&b, "# %s, %d x %s, %s, Linux %s, uid %d, cgroup %s, load %s%s\n", m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.User, m.Cgroups, m.Load, m.busyNote())
+	fmt.Fprintf(&b, "# %s, %d x %s, %s, Linux %s, uid %d, cgroup %s, load %s%s\n", m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.User, m.Cgroups, m.Load, host.BusyNote(m.Busy))
 	for _, name := range []string{"sallyport", "runsc", "python3", "node", "tools"} {
 		if m.Versions[name] != "" {
 			fmt.Fprintf(&b, "# %-9s %s, sha256 %s\n", name, m.Versions[name], m.Digests[name])
@@ -94,14 +92,6 @@ func (m *machine) head(title string) string {
 		fmt.Fprintf(&b, "# commit    %s\n", commit)
 	}
 	return b.String()
-}
-
-// busyNote returns the note about a busy machine.
-func (m *machine) busyNote() string {
-	if !m.Busy {
-		return ""
-	}
-	return " (-busy: others used the processors)"
 }
 
 // verdict is what stands below the table.
@@ -142,13 +132,7 @@ func writePartial(o *options, m *machine, rows []row) error {
 
 // write writes a line of JSON for the machine and for each row, the table, and the documents.
 func write(o *options, m *machine, rows []row) error {
-	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines)
-	errs := []error{encoder.Encode(m)}
-	for _, r := range rows {
-		errs = append(errs, encoder.Encode(r))
-	}
-	return errors.Join(append(errs, os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644), o.show(m, rows))...)
+	return errors.Join(table.WriteResults(o.out+".jsonl", m, rows), o.show(m, rows))
 }
 
 // show writes the table and the documents.

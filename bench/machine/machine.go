@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +23,33 @@ func Kernel() string { return firstLine("/proc/sys/kernel/osrelease") }
 
 // Load is the kernel's line about it, which begins with the mean of a minute.
 func Load() string { return firstLine("/proc/loadavg") }
+
+// MeanLoad is the first figure of [Load], the mean of a minute.
+func MeanLoad(load string) string {
+	mean, _, _ := strings.Cut(load, " ")
+	return mean
+}
+
+// CheckLoad reports whether to measure on a machine that is busy, by its [Load] and its number of processors; an unknown load is
+// not judged. If it is busy and that is not allowed, it returns an error.
+func CheckLoad(load string, cores int, allowed bool) (busy bool, err error) {
+	mean, err := strconv.ParseFloat(MeanLoad(load), 64)
+	if err != nil || mean <= float64(cores) {
+		return false, nil //nolint:nilerr // the load is unknown
+	}
+	if !allowed {
+		return false, fmt.Errorf("measure on a quiet machine: its load was %.1f in the last minute, more than its %d processors: wait, or use -busy, which the results then say", mean, cores)
+	}
+	return true, nil
+}
+
+// BusyNote returns what the results say of a busy machine, "" of a quiet one.
+func BusyNote(busy bool) string {
+	if !busy {
+		return ""
+	}
+	return " (-busy: others used the processors)"
+}
 
 // Commit is the commit of the folder's checkout, with "-dirty" where something else lies there; empty without one.
 func Commit(ctx context.Context) string {
