@@ -9,7 +9,6 @@ import (
 
 	"sallyport/bench/stats"
 	"sallyport/bench/table"
-	"sallyport/internal/natsconn"
 	"sallyport/internal/store"
 )
 
@@ -23,7 +22,7 @@ func record(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		shared, err := store.Connect(store.Remote{Server: natsconn.Server{URL: s.servers.URL(), Creds: s.servers.Creds, CA: s.servers.CA, Name: "bench"}, Replicas: min(3, b.servers), Prefix: prefix})
+		shared, err := store.Connect(store.Remote{Server: s.servers.Server("bench"), Replicas: min(3, b.servers), Prefix: prefix})
 		if err != nil {
 			return errors.Join(err, local.Close())
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"sallyport/internal/config"
-	"sallyport/internal/natsconn"
 	"sallyport/internal/store"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 
 func connect(t *testing.T, c *natscluster.Cluster, name string) *store.Store {
 	t.Helper()
-	records, err := store.Connect(store.Remote{Server: natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA, Name: name}, Logger: testutil.Logger(t)})
+	records, err := store.Connect(store.Remote{Server: c.Server(name), Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/internal/audit"
 	"sallyport/internal/journal"
-	"sallyport/internal/natsconn"
 	"sallyport/internal/store"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
@@ -39,7 +38,7 @@ type sharing struct {
 
 func openSharing(t *testing.T, c *natscluster.Cluster) *sharing {
 	t.Helper()
-	records, err := store.Connect(store.Remote{Server: natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA}, Logger: testutil.Logger(t)})
+	records, err := store.Connect(store.Remote{Server: c.Server(""), Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

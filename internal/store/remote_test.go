@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"sallyport/internal/natsconn"
 	"sallyport/internal/store"
 	"sallyport/internal/store/storetest"
 	"sallyport/internal/testutil"
@@ -37,7 +36,7 @@ func TestRemote(t *testing.T) {
 
 func settings(t *testing.T, c *natscluster.Cluster) store.Remote {
 	t.Helper()
-	return store.Remote{Server: natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA, Name: t.Name()}, Replicas: 3, Logger: testutil.Logger(t)}
+	return store.Remote{Server: c.Server(t.Name()), Replicas: 3, Logger: testutil.Logger(t)}
 }
 
 func connect(t *testing.T, r store.Remote) *store.Store {

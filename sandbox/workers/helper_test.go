@@ -65,7 +65,7 @@ func newPool(t testing.TB, c *natscluster.Cluster, pool sandbox.Pool) *Pool {
 	t.Helper()
 	p, err := Open(Options{
 		times:  patientTimes(),
-		Server: natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA, Name: t.Name()}, Prefix: "sallyport", Logger: testutil.Logger(t),
+		Server: c.Server(t.Name()), Prefix: "sallyport", Logger: testutil.Logger(t),
 		Remote: remote.Options{Version: "v1", Guest: runtime.Guest(), Pool: pool},
 	})
 	if err != nil {

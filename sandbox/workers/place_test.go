@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"sallyport/internal/natsconn"
 	"sallyport/internal/testutil/natscluster"
 	"sallyport/sandbox"
 )
@@ -181,7 +180,7 @@ func TestBeatFlood(t *testing.T) {
 // TestPlacement runs programs only on workers that have the labels, also those of a session.
 func TestPlacement(t *testing.T) {
 	c := natscluster.Start(t, 1)
-	r, err := openRegistry(natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA}, "p", slog.New(slog.DiscardHandler))
+	r, err := openRegistry(c.Server(""), "p", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

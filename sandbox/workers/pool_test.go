@@ -196,7 +196,7 @@ func refusePermissions(t *testing.T, c *natscluster.Cluster, one *joined) {
 	if thief.deniesSubscribe(t, mine.toWorker("thief", "*", "*")) || thief.deniesPublish(t, mine.beat("thief", "x")) {
 		t.Error("a worker may not use its own subjects")
 	}
-	found, err := List(t.Context(), natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA}, "sallyport", time.Second)
+	found, err := List(t.Context(), c.Server(""), "sallyport", time.Second)
 	if err != nil || len(found) != 1 || found[0].Name != one.name || found[0].Labels["zone"] != "one" {
 		t.Errorf("%+v, %v", found, err)
 	}

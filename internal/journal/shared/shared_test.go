@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sallyport/internal/journal"
-	"sallyport/internal/natsconn"
 	"sallyport/internal/store"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
@@ -33,7 +32,7 @@ type gateway struct {
 
 func newGateway(t *testing.T, c *natscluster.Cluster) *gateway {
 	t.Helper()
-	records, err := store.Connect(store.Remote{Server: natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA}, Logger: testutil.Logger(t)})
+	records, err := store.Connect(store.Remote{Server: c.Server(""), Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +311,7 @@ func noAnswer(t *testing.T, c *natscluster.Cluster) {
 // BenchmarkFence measures a call that is recorded at three servers before it is made.
 func BenchmarkFence(b *testing.B) {
 	c := natscluster.Start(b, 3)
-	records, err := store.Connect(store.Remote{Server: natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA}, Replicas: 3})
+	records, err := store.Connect(store.Remote{Server: c.Server(""), Replicas: 3})
 	if err != nil {
 		b.Fatal(err)
 	}

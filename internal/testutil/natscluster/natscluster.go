@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"sallyport/internal/natsconn"
 	"github.com/nats-io/nkeys"
 )
 
@@ -108,6 +110,11 @@ func Start(tb TB, servers int) *Cluster {
 		c.Start(tb, i)
 	}
 	return c
+}
+
+// Server returns how a process with a name connects to the servers, with all rights.
+func (c *Cluster) Server(name string) natsconn.Server {
+	return natsconn.Server{URL: c.URL(), Creds: c.Creds, CA: c.CA, Name: name}
 }
 
 // StartPlain starts one server without TLS, which has the accounts of a part of a configuration. The cluster has no credentials.
