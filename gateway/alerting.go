@@ -15,7 +15,7 @@ import (
 // openAlerts opens the alerts. The functions that they get are called after Open.
 func (g *Gateway) openAlerts(in *store.Store) (err error) {
 	g.Alerts, err = alerts.Open(alerts.Options{
-		Settings: g.Current(), Logger: g.log, Records: in, Site: g.opts.Site, Title: func(id string) string { return g.Privacy.Redact(titleOf(g.Executor, id)) }, Redact: g.opts.secrets.For("").Text, Count: g.Telemetry.RecordAlert,
+		Settings: g.Reloader.Current(), Logger: g.log, Records: in, Site: g.opts.Site, Title: func(id string) string { return g.Privacy.Redact(titleOf(g.Executor, id)) }, Redact: g.opts.secrets.For("").Text, Count: g.Telemetry.RecordAlert,
 		Answer: func(ctx context.Context, id string, answer approval.Answer) (approval.Approval, error) {
 			return g.Approver.Answer(ctx, id, answer)
 		},

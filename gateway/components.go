@@ -43,7 +43,7 @@ func (g *Gateway) openComponents(cfg *config.Config) (err error) {
 	g.openSandboxes()
 	if g.Auditor, err = auditor.New(auditor.Options{
 		DataDir: g.opts.DataDir, Version: g.opts.Version, Purpose: g.opts.Purpose, Records: g.opts.Records, Durable: g.opts.Records != nil,
-		Settings: g.Current(), Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) },
+		Settings: g.Reloader.Current(), Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) },
 		Redact: func(text string) string { return g.Privacy.Redact(g.opts.secrets.For("").Text(text)) }, CountApproval: g.Telemetry.RecordApproval,
 	}); err != nil {
 		return err
@@ -62,17 +62,17 @@ func (g *Gateway) openComponents(cfg *config.Config) (err error) {
 // openSandboxes creates the components that programs run in. The sandboxes themselves are opened when the first program needs them.
 func (g *Gateway) openSandboxes() {
 	g.Sandboxes = executor.NewSandboxes(executor.SandboxOptions{
-		Settings: g.Current(), Logger: g.log, Version: g.opts.Version, Snapshots: g.opts.Snapshots, DebugLog: g.opts.DebugLog, NoPool: g.opts.NoPool,
+		Settings: g.Reloader.Current(), Logger: g.log, Version: g.opts.Version, Snapshots: g.opts.Snapshots, DebugLog: g.opts.DebugLog, NoPool: g.opts.NoPool,
 		Open: g.opts.openHost,
 	})
 	g.Workspaces = workspaces.New(workspaces.Options{
-		DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: g.Current(), Directory: g.opts.Directory, Logger: g.log,
+		DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: g.Reloader.Current(), Directory: g.opts.Directory, Logger: g.log,
 		Watch: func(ctx context.Context, ws workspaces.Space, name string) workspaces.Space {
 			return g.Guard.WatchFiles(ctx, ws, name, nil)
 		},
 	})
 	g.Environments = environments.New(environments.Options{
-		Settings: g.Current(), CacheDir: g.opts.CacheDir, DataDir: g.opts.DataDir, Logger: g.log, Sandboxes: g.Sandboxes, Usage: g.Workspaces.Usage, Writable: g.Workspaces.Writable,
+		Settings: g.Reloader.Current(), CacheDir: g.opts.CacheDir, DataDir: g.opts.DataDir, Logger: g.log, Sandboxes: g.Sandboxes, Usage: g.Workspaces.Usage, Writable: g.Workspaces.Writable,
 		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
 	})
 	g.isolated = isolation.New(isolation.Options{
@@ -84,8 +84,8 @@ func (g *Gateway) openSandboxes() {
 func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	personAuth, await := g.openConnections()
 	if g.Catalog, err = catalog.Open(catalog.Options{
-		Settings: g.Current(), Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
-		Auth: g.opts.Auth, PersonAuth: personAuth, Login: await, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Renew: g.RenewSecrets, Isolate: g.isolated,
+		Settings: g.Reloader.Current(), Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
+		Auth: g.opts.Auth, PersonAuth: personAuth, Login: await, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Renew: g.Reloader.RenewSecrets, Isolate: g.isolated,
 		Publish: g.Sandboxes.Publish, Restore: g.Privacy.Arguments, Audit: g.Auditor.Audit,
 	}); err != nil {
 		return err
@@ -93,18 +93,18 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	g.Guard.Catalog = g.Catalog
 	g.View = &confine.View{Endpoints: g.Endpoints, Catalog: g.Catalog, Policy: g.Guard, Groups: g.opts.Directory.Groups}
 	g.Skills = skills.New(skills.Options{
-		DataDir: g.opts.DataDir, Settings: g.Current(), Logger: g.log, Catalog: g.Catalog, Environments: g.Environments, History: g.History, Auditor: g.Auditor, Guard: g.Guard,
+		DataDir: g.opts.DataDir, Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, Environments: g.Environments, History: g.History, Auditor: g.Auditor, Guard: g.Guard,
 	})
-	g.Replay = replay.New(replay.Options{Settings: g.Current(), Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
+	g.Replay = replay.New(replay.Options{Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
 	g.Searcher, err = toolsearch.New(toolsearch.Options{
 		Catalog: g.Catalog, Guard: g.Guard, Endpoints: g.Endpoints, Upstreams: g.View.Visible, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Meter: &g.meter, Telemetry: g.Telemetry,
-		Problem: func() string { return reload.Summary(g.Settings()) },
+		Problem: func() string { return reload.Summary(g.Reloader.Settings()) },
 	}, cfg.Search)
 	if err != nil {
 		return err
 	}
 	g.Executor, err = executor.New(executor.Options{
-		Settings: g.Current(), Logger: g.log, Sandboxes: g.Sandboxes, Secrets: g.opts.secrets.For(""), Records: g.opts.Records, Telemetry: g.Telemetry,
+		Settings: g.Reloader.Current(), Logger: g.log, Sandboxes: g.Sandboxes, Secrets: g.opts.secrets.For(""), Records: g.opts.Records, Telemetry: g.Telemetry,
 		Catalog: g.Catalog, Workspaces: g.Workspaces, Environments: g.Environments, History: g.History, Approver: g.Approver, Auditor: g.Auditor,
 		Guard: g.Guard, Budgets: g.Budgets, Replay: g.Replay, Skills: g.Skills, Endpoints: g.Endpoints, Upstreams: g.View.Visible, Call: g.Call,
 		Check: func(ctx context.Context, code, language string) error { return g.Plugins.Check(ctx, code, language) },
@@ -119,7 +119,7 @@ func (g *Gateway) openConnections() (auth func(up config.Upstream, principal str
 		return nil, nil
 	}
 	g.Connections = connections.New(connections.Options{
-		Settings: g.Current(), Site: g.opts.Site, Audit: g.Auditor.Audit, Logger: g.log,
+		Settings: g.Reloader.Current(), Site: g.opts.Site, Audit: g.Auditor.Audit, Logger: g.log,
 		Connect: func(ctx context.Context, id string) error { return g.Catalog.Connect(ctx, id) },
 		Login:   func(up config.Upstream, principal string) connections.Login { return g.opts.PersonAuth(up, principal) },
 	})
@@ -171,7 +171,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 		return err
 	}
 	if g.History, err = history.Open(history.Options{
-		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: g.Current(), EstimateTokens: g.opts.NoPool, Logger: g.log, Meter: &g.meter,
+		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: g.Reloader.Current(), EstimateTokens: g.opts.NoPool, Logger: g.log, Meter: &g.meter,
 		OnRecord: func(r history.Record) {
 			g.Timeline.AddProgram(timeline.Program{Status: r.Status, Ended: r.Started.Add(r.Duration), Duration: r.Duration, Client: r.Client})
 		},
@@ -187,13 +187,13 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 		return err
 	}
 	if g.Approver, err = approvals.Open(approvals.Options{
-		Records: in, Settings: g.Current(), Logger: g.log, Record: g.Auditor.RecordApproval, Changed: g.Alerts.Approval, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) }, Closing: g.Sandboxes.Closing,
+		Records: in, Settings: g.Reloader.Current(), Logger: g.log, Record: g.Auditor.RecordApproval, Changed: g.Alerts.Approval, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) }, Closing: g.Sandboxes.Closing,
 	}); err != nil {
 		return err
 	}
 	g.History.RebuildWith(g.Approver.Book)
 	if g.Budgets, err = budgets.Open(budgets.Options{
-		Settings: g.Current(), Records: in, Directory: g.opts.Directory, Logger: g.log,
+		Settings: g.Reloader.Current(), Records: in, Directory: g.opts.Directory, Logger: g.log,
 		OnRefusal: func(ctx context.Context, r budgets.Refusal) {
 			g.Telemetry.RecordRefusal(ctx, "budget")
 			g.Alerts.Budget(r.Budget, r.Principal, r.Resource.String())
@@ -202,7 +202,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 		return err
 	}
 	g.Guard, err = guard.New(guard.Options{
-		Settings: g.Current(), Records: in, Logger: g.log, Telemetry: g.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor, Directory: g.opts.Directory,
+		Settings: g.Reloader.Current(), Records: in, Logger: g.log, Telemetry: g.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor, Directory: g.opts.Directory,
 	})
 	return err
 }

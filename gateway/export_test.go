@@ -81,9 +81,9 @@ func FlushRecords(ctx context.Context, g *Gateway) { g.History.Flush(ctx, "") }
 
 // SetApprovalWait sets how long a call waits for people.
 func SetApprovalWait(g *Gateway, d time.Duration) {
-	cfg := *g.Current().Load()
+	cfg := *g.Reloader.Current().Load()
 	cfg.Approval.Wait = d
-	g.Adopt(&cfg)
+	g.Reloader.Adopt(&cfg)
 }
 
 // SlowCatalog is a catalog that shows what upstreams offer only when release is closed.

@@ -321,7 +321,7 @@ func TestReloadLearning(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if keys := g.Settings().Restart; len(keys) > 0 {
+	if keys := g.Reloader.Settings().Restart; len(keys) > 0 {
 		t.Errorf("a restart is asked for: %v", keys)
 	}
 }

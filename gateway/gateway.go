@@ -140,8 +140,8 @@ type Gateway struct {
 	View      *confine.View
 	// Telemetry records metrics and traces; nil records nothing.
 	Telemetry *telemetry.Telemetry
-
-	*reload.Reloader // of the settings in force
+	// Reloader holds the settings in force.
+	Reloader *reload.Reloader
 
 	opts      Options
 	log       *slog.Logger

@@ -84,7 +84,7 @@ func openManaged(t *testing.T, ready bool) *managed {
 	m.Gateway = open(t, cfg, &gateway.Options{Logger: log, ManagedSecrets: store})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { m.WatchSettings(ctx, load) })
+	work.Go(func() { m.Reloader.WatchSettings(ctx, load) })
 	t.Cleanup(func() {
 		cancel()
 		work.Wait()
@@ -112,7 +112,7 @@ func TestManagedSecret(t *testing.T) {
 	m.rotate("second-T0ken-of-the-site")
 	m.works(t)
 	testutil.Eventually(t, "the settings have it as well", 30*time.Second, func() bool {
-		return m.Current().Load().Upstreams[0].Headers["Authorization"] == "Bearer second-T0ken-of-the-site"
+		return m.Reloader.Current().Load().Upstreams[0].Headers["Authorization"] == "Bearer second-T0ken-of-the-site"
 	})
 	testutil.Eventually(t, "the reload keeps the session", 30*time.Second, func() bool { return strings.Contains(m.log.text(), "changed=0 removed=0 kept=1") })
 	m.works(t)

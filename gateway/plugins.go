@@ -13,7 +13,7 @@ import (
 // openPlugins opens the plugins, which need the sandboxes and the catalog.
 func (g *Gateway) openPlugins() (err error) {
 	g.Plugins, err = plugin.Open(plugin.Options{
-		Settings: g.Current(), Logger: g.log, CacheDir: g.opts.CacheDir, Secrets: g.opts.secrets,
+		Settings: g.Reloader.Current(), Logger: g.log, CacheDir: g.opts.CacheDir, Secrets: g.opts.secrets,
 		Serve: func(service sandbox.Service) (plugin.Conn, error) { return g.Sandboxes.Serve(service) },
 		Attach: func(id, description string, up *plugin.Upstream) (func(), error) {
 			return g.Catalog.Attach(id, description, up)

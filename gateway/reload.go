@@ -24,16 +24,16 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	}
 	g.Guard.Apply(rules)
 	g.Endpoints.Apply(cfg)             // before clients hear of new lists
-	g.LearnSecrets(g.Current().Load()) // what was replaced may still be seen
+	g.Reloader.LearnSecrets(g.Reloader.Current().Load()) // what was replaced may still be seen
 	g.opts.secrets.Set(cfg.SecretValues())
 	counts, err := g.Catalog.Apply(cfg)
 	if err != nil {
 		return err
 	}
-	g.Adopt(cfg)
+	g.Reloader.Adopt(cfg)
 	g.Plugins.Reload()
 	g.Searcher.Apply(cfg.Search)
-	if keys := g.Settings().Restart; len(keys) > 0 {
+	if keys := g.Reloader.Settings().Restart; len(keys) > 0 {
 		g.log.Warn("some settings take effect only after a restart", "keys", keys)
 	}
 	g.log.Info("settings reloaded", "config", cfg.Path, "added", counts.Added, "changed", counts.Changed, "removed", counts.Removed, "kept", counts.Kept)

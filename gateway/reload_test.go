@@ -154,14 +154,14 @@ func TestFollow(t *testing.T) {
 	g := open(t, cfg, &gateway.Options{Logger: slog.New(log)})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { g.WatchSettings(ctx, load) })
+	work.Go(func() { g.Reloader.WatchSettings(ctx, load) })
 	defer work.Wait()
 	defer cancel()
 
 	write("upstreams:\n  calc: {url: " + site.web.URL + "}\n  more: {url: " + site.web.URL + "}\n")
 	testutil.Eventually(t, "what was added is there", 10*time.Second, func() bool { return len(g.Catalog.Upstreams()) == 2 })
 	write("upstreams:\n  calc: {ulr: nonsense}\n")
-	testutil.Eventually(t, "a bad edit is told", 10*time.Second, func() bool { return strings.Contains(g.Settings().Problem, `unknown key "ulr"`) })
+	testutil.Eventually(t, "a bad edit is told", 10*time.Second, func() bool { return strings.Contains(g.Reloader.Settings().Problem, `unknown key "ulr"`) })
 	if _, err := call(t, g, "more.add", `{"a":1,"b":2}`); err != nil || len(g.Catalog.Upstreams()) != 2 {
 		t.Errorf("the last good settings are not in force: %v", err)
 	}
@@ -171,9 +171,9 @@ func TestFollow(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	testutil.Eventually(t, "a file that is gone is told", 10*time.Second, func() bool { return strings.Contains(g.Settings().Problem, "no such file") })
+	testutil.Eventually(t, "a file that is gone is told", 10*time.Second, func() bool { return strings.Contains(g.Reloader.Settings().Problem, "no such file") })
 	write("upstreams: {}\n")
-	testutil.Eventually(t, "good settings are in force again", 10*time.Second, func() bool { return len(g.Catalog.Upstreams()) == 0 && g.Settings().Problem == "" })
+	testutil.Eventually(t, "good settings are in force again", 10*time.Second, func() bool { return len(g.Catalog.Upstreams()) == 0 && g.Reloader.Settings().Problem == "" })
 	if told := log.find("settings are not reloaded, the last good ones stay in force"); len(told) != 2 {
 		t.Errorf("told %v", told)
 	}
@@ -185,11 +185,11 @@ func TestReloadOfWhatCannotBeReloaded(t *testing.T) {
 	next := *cfg
 	next.Sandbox.Node = "/elsewhere/node"
 	next.Sandbox.Calls = 5
-	if err := g.Reload(&next); err != nil || len(g.Settings().Restart) != 1 {
-		t.Errorf("%+v, %v", g.Settings(), err)
+	if err := g.Reload(&next); err != nil || len(g.Reloader.Settings().Restart) != 1 {
+		t.Errorf("%+v, %v", g.Reloader.Settings(), err)
 	}
-	if err := g.Reload(cfg); err != nil || len(g.Settings().Restart) != 0 {
-		t.Errorf("%+v, %v", g.Settings(), err)
+	if err := g.Reload(cfg); err != nil || len(g.Reloader.Settings().Restart) != 0 {
+		t.Errorf("%+v, %v", g.Reloader.Settings(), err)
 	}
 	mustClose(t, g)
 	if err := g.Reload(cfg); err == nil || !errors.As(err, new(*tool.Error)) {

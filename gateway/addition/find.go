@@ -29,21 +29,21 @@ type Finder struct {
 	Progress func(what string) (stop func())
 }
 
-func (a Finder) progress(what string) (stop func()) {
-	if a.Progress == nil {
+func (f Finder) progress(what string) (stop func()) {
+	if f.Progress == nil {
 		return func() {}
 	}
-	return a.Progress(what)
+	return f.Progress(what)
 }
 
 // Find returns the server that a word names: see `sallyport add`. Errors are *tool.Error.
-func (a Finder) Find(ctx context.Context, file *settingsfile.File, server string, choice candidate.Choice) (candidate.Candidate, error) {
+func (f Finder) Find(ctx context.Context, file *settingsfile.File, server string, choice candidate.Choice) (candidate.Candidate, error) {
 	kind, rest, _ := strings.Cut(server, ":")
 	switch {
 	case kind == "npm" || kind == "pypi":
-		return a.findPackage(ctx, kind, rest)
+		return f.findPackage(ctx, kind, rest)
 	case kind == "oci" || kind == "docker" || kind == "image":
-		return a.pin(ctx)(candidate.OfImage(rest))
+		return f.pin(ctx)(candidate.OfImage(rest))
 	case isDocument(server):
 		document, err := DocumentPath(file.Path, server)
 		if err != nil {
@@ -55,12 +55,12 @@ func (a Finder) Find(ctx context.Context, file *settingsfile.File, server string
 	case strings.Contains(server, "://"):
 		return wrapInvalid(candidate.OfURL(server))
 	case strings.Contains(server, "/"):
-		return a.findEntry(ctx, file, server, choice)
+		return f.findEntry(ctx, file, server, choice)
 	}
 	if p, ok := presets.Find(server); ok {
 		return candidate.OfPreset(p, choice)
 	}
-	return candidate.Candidate{}, a.explainUnknown(ctx, file, server)
+	return candidate.Candidate{}, f.explainUnknown(ctx, file, server)
 }
 
 func wrapInvalid(c candidate.Candidate, err error) (candidate.Candidate, error) {
@@ -103,13 +103,13 @@ func cutVersion(text string) (name, version string) {
 	return text, ""
 }
 
-func (a Finder) findPackage(ctx context.Context, kind, text string) (candidate.Candidate, error) {
+func (f Finder) findPackage(ctx context.Context, kind, text string) (candidate.Candidate, error) {
 	name, version := cutVersion(text)
 	if version == "latest" {
 		version = ""
 	}
-	stop := a.progress("reading " + kind)
-	info, err := registry.ReadPackage(ctx, registry.NewHTTP(), kind, registry.Index(a.Env, kind), name, version)
+	stop := f.progress("reading " + kind)
+	info, err := registry.ReadPackage(ctx, registry.NewHTTP(), kind, registry.Index(f.Env, kind), name, version)
 	stop()
 	if err != nil {
 		return candidate.Candidate{}, lookupError(err, "correct the name or the version; "+kind+":PACKAGE@VERSION names a version")
@@ -136,7 +136,7 @@ func Registry(file *settingsfile.File) *registry.Client {
 	return registry.New(registry.URL)
 }
 
-func (a Finder) findEntry(ctx context.Context, file *settingsfile.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
+func (f Finder) findEntry(ctx context.Context, file *settingsfile.File, text string, choice candidate.Choice) (candidate.Candidate, error) {
 	name, version := cutVersion(text)
 	if version == "latest" {
 		version = ""
@@ -145,22 +145,22 @@ func (a Finder) findEntry(ctx context.Context, file *settingsfile.File, text str
 		return candidate.Candidate{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.80q is not the name of a server", name),
 			Hint: "the registry has names such as io.github.owner/server; npm:@scope/name is a package, ./FILE.yaml a document"}
 	}
-	stop := a.progress("reading the MCP registry")
+	stop := f.progress("reading the MCP registry")
 	entry, err := Registry(file).Get(ctx, name, version)
 	stop()
 	if err != nil {
 		return candidate.Candidate{}, lookupError(err, "sallyport search --registry WORDS finds servers, and their versions")
 	}
-	return a.pin(ctx)(candidate.Of(entry, choice))
+	return f.pin(ctx)(candidate.Of(entry, choice))
 }
 
 // pin returns a function that gives the image of a candidate, if it has one, the digest of its tag.
-func (a Finder) pin(ctx context.Context) func(candidate.Candidate, error) (candidate.Candidate, error) {
+func (f Finder) pin(ctx context.Context) func(candidate.Candidate, error) (candidate.Candidate, error) {
 	return func(c candidate.Candidate, err error) (candidate.Candidate, error) {
 		if err != nil || c.Image() == "" {
 			return c, err
 		}
-		stop := a.progress("reading the registry of the image")
+		stop := f.progress("reading the registry of the image")
 		pinned, err := image.Pin(ctx, c.Image(), image.Options{})
 		stop()
 		if err != nil {
@@ -175,12 +175,12 @@ func (a Finder) pin(ctx context.Context) func(candidate.Candidate, error) (candi
 const maxSimilar = 8
 
 // explainUnknown returns the error for a word that is no preset. Anybody can publish a server of any short name, so none is chosen by it.
-func (a Finder) explainUnknown(ctx context.Context, file *settingsfile.File, word string) error {
+func (f Finder) explainUnknown(ctx context.Context, file *settingsfile.File, word string) error {
 	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("%.60q is no well-known server", word), Hint: "see sallyport add --help"}
 	if near := suggest.Of(word, presets.Names()); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
-	stop := a.progress("searching the MCP registry")
+	stop := f.progress("searching the MCP registry")
 	found, _, lookup := Registry(file).Search(ctx, word, maxSimilar)
 	stop()
 	if lookup != nil || len(found) == 0 {

@@ -91,7 +91,7 @@ func (r *rig) open() {
 	if r.gateway, err = gateway.Open(r.cfg, &gateway.Options{DataDir: r.dir, Records: r.records, NoPool: true, PeerRequests: true, Snapshots: testutil.Snapshots()}); err != nil {
 		r.t.Fatal(err)
 	}
-	if r.Tasks, err = task.Open(task.Options{Gateway: r.gateway.Service(), Catalog: r.gateway.Catalog, Labels: r.gateway.Guard, Settings: r.gateway.Current(), Records: r.records}); err != nil {
+	if r.Tasks, err = task.Open(task.Options{Gateway: r.gateway.Service(), Catalog: r.gateway.Catalog, Labels: r.gateway.Guard, Settings: r.gateway.Reloader.Current(), Records: r.records}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.gateway.Catalog.WaitConnected(r.t.Context())

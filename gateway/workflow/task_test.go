@@ -175,7 +175,7 @@ func TestRealTask(t *testing.T) { //nolint:paralleltest // it sets a variable of
 	h.cfg.Models = map[string]config.LanguageModel{"default": {API: "openai", URL: server.URL, Model: scripted.Name, Key: scripted.Key, Answer: 500, Timeout: time.Minute}}
 	open := func() (close func()) {
 		h.open()
-		tasks, err := task.Open(task.Options{Gateway: h.gateway.Service(), Catalog: h.gateway.Catalog, Settings: h.gateway.Current(), Records: h.records})
+		tasks, err := task.Open(task.Options{Gateway: h.gateway.Service(), Catalog: h.gateway.Catalog, Settings: h.gateway.Reloader.Current(), Records: h.records})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -164,7 +164,7 @@ type HTTP struct {
 	// Operators are the principals that may see and answer approvals of all principals, at /api: names of tokens, or
 	// oauth:SUBJECT for the subject of an access token. Default none.
 	Operators []string
-	// Metrics are the names of tokens with the role metrics: they may only read /metrics. Default none.
+	// Metrics are the names of tokens with the role metrics: they may only read metrics and health. Default none.
 	Metrics []string
 	// URL is the address by which people reach the gateway with a browser, such as https://sallyport.example.com, for links
 	// to its pages; default: the address that it listens at.

@@ -124,7 +124,7 @@ func (a *App) openStored(dir string) (own *http.Client, closing func() error, er
 	if err != nil {
 		return nil, nil, errors.Join(err, records.Close())
 	}
-	tasks, err := task.Open(task.Options{Gateway: g.Service(), Catalog: g.Catalog, Settings: g.Current(), Budgets: g.Budgets, Records: records, Logger: log})
+	tasks, err := task.Open(task.Options{Gateway: g.Service(), Catalog: g.Catalog, Settings: g.Reloader.Current(), Budgets: g.Budgets, Records: records, Logger: log})
 	if err != nil {
 		return nil, nil, errors.Join(err, g.Close(), records.Close())
 	}

@@ -283,7 +283,7 @@ func (a *app) listenerFor(ctx context.Context, s serveOptions, cfg *config.Confi
 func (a *app) startBackground(ctx context.Context, s *service, d *httpListener, load func() (*config.Config, error)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	work.Go(func() { s.gateway.WatchSettings(ctx, load) })
+	work.Go(func() { s.gateway.Reloader.WatchSettings(ctx, load) })
 	work.Go(func() { s.gateway.Auditor.MaintainAudit(ctx) })
 	work.Go(func() {
 		select {
@@ -359,7 +359,7 @@ func (s *service) tools() *mcpserver.Options {
 
 // modeNow is modeOf with the settings in force.
 func (s *service) modeNow(name, version string) config.Mode {
-	return s.modeOf(s.gateway.Current().Load(), name, version)
+	return s.modeOf(s.gateway.Reloader.Current().Load(), name, version)
 }
 
 // direct returns the server of the modes direct and search of an endpoint of the settings, of all tools for ""; mode returns the

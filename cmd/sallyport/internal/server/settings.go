@@ -15,9 +15,9 @@ import (
 // editSettings lets the dashboard show the policy, and edit the settings file.
 func (s *service) editSettings(opts *dashboard.Options) {
 	g := s.gateway
-	opts.Policy = func() policy.Settings { return g.Current().Load().Policy }
+	opts.Policy = func() policy.Settings { return g.Reloader.Current().Load().Policy }
 	opts.Disabled = func() (names []string) {
-		for _, up := range g.Current().Load().Upstreams {
+		for _, up := range g.Reloader.Current().Load().Upstreams {
 			if up.Disabled {
 				names = append(names, up.Name)
 			}
@@ -25,7 +25,7 @@ func (s *service) editSettings(opts *dashboard.Options) {
 		return names
 	}
 	editor := settingsedit.New(settingsedit.Options{
-		Path: func() string { return g.Settings().Path }, Getenv: s.env, Record: g.Auditor.Audit, Reload: g.ReloadNow,
+		Path: func() string { return g.Reloader.Settings().Path }, Getenv: s.env, Record: g.Auditor.Audit, Reload: g.Reloader.ReloadNow,
 	})
 	opts.Editor = editor
 	opts.Adder = addition.Desk{Settings: editor, Finder: addition.Finder{Env: s.env}, Test: g.Catalog.Test}

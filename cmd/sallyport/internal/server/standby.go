@@ -127,7 +127,7 @@ func (b *standby) takeOver(ctx context.Context, records *store.Store) (err error
 	api := httpapi.New(g.Service(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: f.Engine, Tasks: tasks, Logger: b.log})
 	defer b.app.OpenControl(b.log, withRelease(api, release))()
 	var work sync.WaitGroup
-	work.Go(func() { g.WatchSettings(ctx, b.load) })
+	work.Go(func() { g.Reloader.WatchSettings(ctx, b.load) })
 	work.Go(func() { g.Auditor.MaintainAudit(ctx) })
 	work.Go(func() { f.run(ctx) })
 	work.Wait()
