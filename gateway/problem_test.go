@@ -32,7 +32,9 @@ func TestUnsetVariable(t *testing.T) {
 	g := open(t, cfg, &gateway.Options{ConnectWait: 10 * time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { g.Reloader.WatchSettings(ctx, func() (*config.Config, error) { return config.Load(file, nil) }) })
+	work.Go(func() {
+		g.Reloader.WatchSettings(ctx, func() (*config.Config, error) { return config.Load(file, nil) })
+	})
 	defer work.Wait()
 	defer cancel()
 	g.Catalog.WaitConnected(t.Context())

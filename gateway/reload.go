@@ -23,7 +23,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 		return err
 	}
 	g.Guard.Apply(rules)
-	g.Endpoints.Apply(cfg)             // before clients hear of new lists
+	g.Endpoints.Apply(cfg)                               // before clients hear of new lists
 	g.Reloader.LearnSecrets(g.Reloader.Current().Load()) // what was replaced may still be seen
 	g.opts.secrets.Set(cfg.SecretValues())
 	counts, err := g.Catalog.Apply(cfg)

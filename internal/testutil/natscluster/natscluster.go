@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 
 	"sallyport/internal/natsconn"
-	"github.com/nats-io/nkeys"
 )
 
 // configFile is the variable that makes a process a server with this configuration.
