@@ -11,16 +11,13 @@ import (
 	"sallyport/internal/registry/registrytest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/browser"
-	"sallyport/sandbox/egress"
 )
 
 // TestDashboardAdds: a person adds a real server of npm in the dashboard, without script. Its packages are installed, it runs in a
 // sandbox, and its page says that it works. A server with a secret cannot be installed: the page says why, and no page has the secret.
 func TestDashboardAdds(t *testing.T) {
 	runsc, packages, dir := testutil.Runsc(t), registrytest.Modules(t, testutil.Upstreams(t)), testutil.ShortDir(t)
-	if err := egress.Available(); err != nil {
-		t.Skip(err)
-	}
+	testutil.TAP(t)
 	servers, _ := registrytest.Weather(t)
 	settings := filepath.Join(dir, "upstreams.yaml")
 	writeText(t, settings, "registry: "+servers.URL+" # ours\nupstreams: {}\nsandbox: {runsc: "+runsc+", pool: {max: 0}, typecheck: false} # mine\n")
