@@ -58,9 +58,9 @@ func TestSection(t *testing.T) {
 
 // TestOptions checks that wrong options are refused, and that results are not made of a busy machine unless -busy insists.
 func TestOptions(t *testing.T) {
-	for _, crews := range []string{"", "1,x", "0"} {
-		if err := (&options{n: 1, servers: 1, seats: 1, waits: 1}).check(crews); err == nil {
-			t.Errorf("-workers %q is taken", crews)
+	for _, counts := range []string{"", "1,x", "0"} {
+		if err := (&options{n: 1, servers: 1, seats: 1, waits: 1}).check(counts); err == nil {
+			t.Errorf("-workers %q is taken", counts)
 		}
 	}
 	if err := (&options{n: 1, servers: 1, waits: 1}).check("1"); err == nil {

@@ -38,12 +38,12 @@ func main() {
 	flag.IntVar(&o.waits, "waits", 40, "calls of half a second that a program which waits makes, one after the other")
 	flag.BoolVar(&o.busy, "busy", false, "with -out: measure on a busy machine all the same, and say so in the head")
 	flag.BoolVar(&o.strict, "strict", false, "exit status 1 when a bar is missed")
-	crews := flag.String("workers", allCrews, "how many workers run the programs that wait, with commas between")
+	counts := flag.String("workers", keptWorkers, "how many workers run the programs that wait, with commas between")
 	only := flag.String("only", "", "regular expression of what to measure: compare, cost, record, throughput")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	missed, err := o.run(ctx, *only, *crews)
+	missed, err := o.run(ctx, *only, *counts)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 	}
@@ -56,8 +56,8 @@ func main() {
 const (
 	// leastN is how often a program is measured in results that are kept.
 	leastN = 100
-	// allCrews are the numbers of workers in results that are kept.
-	allCrews = "1,2,4"
+	// keptWorkers are the numbers of workers in results that are kept.
+	keptWorkers = "1,2,4"
 )
 
 // options are what to measure, and how.
@@ -66,7 +66,7 @@ type options struct {
 	figures                  string
 	plan                     bool
 	n, servers, seats, waits int
-	crews                    []int
+	workers                  []int
 	busy, strict, report     bool
 }
 
@@ -88,7 +88,7 @@ func groups() []group {
 }
 
 // run measures, or makes the documents again.
-func (o *options) run(ctx context.Context, only, crews string) (missed int, err error) {
+func (o *options) run(ctx context.Context, only, counts string) (missed int, err error) {
 	switch {
 	case o.plan:
 		return 0, o.makePlan()
@@ -99,7 +99,7 @@ func (o *options) run(ctx context.Context, only, crews string) (missed int, err 
 	if err != nil {
 		return 0, fmt.Errorf("-only: %w", err)
 	}
-	if err := o.check(crews); err != nil {
+	if err := o.check(counts); err != nil {
 		return 0, err
 	}
 	m := o.describe(ctx)
@@ -107,20 +107,20 @@ func (o *options) run(ctx context.Context, only, crews string) (missed int, err 
 		return 0, err
 	}
 	rows, err := o.measure(ctx, m, choice)
-	if err == nil && o.out != "" && only == "" && crews == allCrews && o.n >= leastN {
+	if err == nil && o.out != "" && only == "" && counts == keptWorkers && o.n >= leastN {
 		err = o.write(m, rows)
 	}
 	return table.Misses(rows), err
 }
 
 // check reads the numbers of workers, and finds the binary.
-func (o *options) check(crews string) (err error) {
-	for word := range strings.SplitSeq(crews, ",") {
+func (o *options) check(counts string) (err error) {
+	for word := range strings.SplitSeq(counts, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 {
-			return fmt.Errorf("-workers %q: %q is no number of workers", crews, word)
+			return fmt.Errorf("-workers %q: %q is no number of workers", counts, word)
 		}
-		o.crews = append(o.crews, n)
+		o.workers = append(o.workers, n)
 	}
 	if o.n < 1 || o.servers < 1 || o.seats < 1 || o.waits < 1 {
 		return errors.New("-n, -servers, -seats and -waits are at least 1")

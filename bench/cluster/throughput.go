@@ -183,7 +183,7 @@ func (s *site) many(ctx context.Context, atOnce, n int, p program) error {
 // throughput measures programs that wait on more and more workers.
 func throughput(ctx context.Context, b *bench) error {
 	first := 0.0 // of one worker
-	for _, n := range b.crews {
+	for _, n := range b.workers {
 		err := b.crew(ctx, n, func(s *site) error {
 			rate, memory, u, err := s.waiting(ctx, n)
 			if err != nil {

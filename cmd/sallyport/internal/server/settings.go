@@ -28,7 +28,7 @@ func (s *service) editSettings(opts *dashboard.Options) {
 		Path: func() string { return g.Reloader.Settings().Path }, Getenv: s.env, Record: g.Auditor.Audit, Reload: g.Reloader.ReloadNow,
 	})
 	opts.Editor = editor
-	opts.Adder = addition.Desk{Settings: editor, Finder: addition.Finder{Env: s.env}, Test: g.Catalog.Test}
+	opts.Adder = addition.Adder{Settings: editor, Finder: addition.Finder{Env: s.env}, Test: g.Catalog.Test}
 	past := rehearsal.Options{Records: g.Service(), Lookup: g.Catalog.Lookup, Groups: s.directory.Groups}
 	opts.Rehearse = func(ctx context.Context, cfg *config.Config) (rehearsal.Outcome, error) {
 		rules, err := g.Guard.Compile(cfg)

@@ -22,8 +22,8 @@ type Settings interface {
 	Write(ctx context.Context, f *settingsfile.File, what string) (force string, err error)
 }
 
-// Desk adds servers to the settings in force. Errors are *tool.Error.
-type Desk struct {
+// Adder adds servers to the settings in force. Errors are *tool.Error.
+type Adder struct {
 	Settings Settings
 	Finder   Finder
 	// Test connects to the upstream with an id, and returns why it cannot.
@@ -40,7 +40,7 @@ type Proposal struct {
 }
 
 // Find looks a server up.
-func (d Desk) Find(ctx context.Context, server string, choice candidate.Choice) (Proposal, error) {
+func (d Adder) Find(ctx context.Context, server string, choice candidate.Choice) (Proposal, error) {
 	file, err := d.Settings.File(ctx)
 	if err != nil {
 		return Proposal{}, err
@@ -79,7 +79,7 @@ func sample(c candidate.Candidate) candidate.Values {
 }
 
 // Search returns the servers of the registry of the settings with a text in their names, and whether there are more.
-func (d Desk) Search(ctx context.Context, words string) (found []registry.Entry, more bool, err error) {
+func (d Adder) Search(ctx context.Context, words string) (found []registry.Entry, more bool, err error) {
 	file, err := d.Settings.File(ctx)
 	if err != nil {
 		return nil, false, err
@@ -93,7 +93,7 @@ func (d Desk) Search(ctx context.Context, words string) (found []registry.Entry,
 // maxFound bounds the servers that a search returns.
 const maxFound = 30
 
-// Added is the result of [Desk.Add].
+// Added is the result of [Adder.Add].
 type Added struct {
 	// Name is that of the upstream. Existing says that the same server was there before, and nothing was changed.
 	Name     string
@@ -103,7 +103,7 @@ type Added struct {
 }
 
 // Add writes a server into the settings, puts them into force, and begins to connect to it.
-func (d Desk) Add(ctx context.Context, found candidate.Candidate, o Options) (Added, error) {
+func (d Adder) Add(ctx context.Context, found candidate.Candidate, o Options) (Added, error) {
 	file, err := d.Settings.File(ctx)
 	if err != nil {
 		return Added{}, err
@@ -149,7 +149,7 @@ const maxInstall = 5 * time.Minute
 func Installing(problem string) bool { return strings.Contains(problem, "is being installed") }
 
 // try connects to a new upstream; an attempt may end before its packages are installed.
-func (d Desk) try(ctx context.Context, id string) {
+func (d Adder) try(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, maxInstall)
 	defer cancel()
 	for ctx.Err() == nil {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(tlstest.M{Tests: m}.Run()) }
 
 // office is a desk over a settings file of a test.
 type office struct {
-	addition.Desk
+	addition.Adder
 	path    string
 	audited []audit.Event
 	refuse  error
@@ -36,7 +36,7 @@ func openOffice(t *testing.T) *office {
 	writeFile(t, o.path, "# mine\nregistry: "+servers.URL+"\nenv_file: secrets.env\nupstreams:\n  notes: {url: https://notes.example.com/mcp} # good\n")
 	writeFile(t, filepath.Join(filepath.Dir(o.path), "secrets.env"), "OLD=1\n")
 	env := func(name string) (string, bool) { return packages.URL, name == "npm_config_registry" }
-	o.Desk = addition.Desk{Finder: addition.Finder{Env: env}, Settings: settingsedit.New(settingsedit.Options{
+	o.Adder = addition.Adder{Finder: addition.Finder{Env: env}, Settings: settingsedit.New(settingsedit.Options{
 		Path: func() string { return o.path }, Getenv: env, Reload: func() string { return "" },
 		Record: func(_ context.Context, e audit.Event) error { o.audited = append(o.audited, e); return o.refuse },
 	}), Test: func(_ context.Context, id string) error {
@@ -75,9 +75,9 @@ func weather() candidate.Values {
 	return candidate.Values{"WEATHER_KEY": {"hunter2-hunter2"}, "place": {"here"}}
 }
 
-// TestDesk: a server is found, shown with what it may reach, and added: comments are kept, secrets are in the env_file, the edit is
+// TestAdder: a server is found, shown with what it may reach, and added: comments are kept, secrets are in the env_file, the edit is
 // on record, and the connection is tried until the packages are installed.
-func TestDesk(t *testing.T) {
+func TestAdder(t *testing.T) {
 	o := openOffice(t)
 	results, more, err := o.Search(admin(t), "weather")
 	if err != nil || len(results) == 0 || results[0].Server.Name != "io.github.acme/weather" || more {
@@ -119,8 +119,8 @@ func TestDesk(t *testing.T) {
 	}
 }
 
-// TestDeskRefuses: nothing is written, stored or tried of what the settings cannot have, or callers may not do.
-func TestDeskRefuses(t *testing.T) {
+// TestAdderRefuses: nothing is written, stored or tried of what the settings cannot have, or callers may not do.
+func TestAdderRefuses(t *testing.T) {
 	o := openOffice(t)
 	p, err := o.Find(admin(t), "io.github.acme/weather", candidate.Choice{})
 	if err != nil {
