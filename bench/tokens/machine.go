@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -74,7 +75,7 @@ func packages(h *report.Head) error {
 	var lock struct {
 		Packages map[string]struct{ Version, Integrity string }
 	}
-	data, err := upstreams.Files.ReadFile("package-lock.json")
+	data, err := fs.ReadFile(upstreams.Files, "package-lock.json")
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,12 @@
 // Package runtime embeds the code that runs inside a sandbox: the bootstrap of each
-// language and the module `sallyport` that programs and wrappers import. It has no
-// dependencies; docs/reference/bridge.md describes its protocol.
+// language and the module `sallyport` that programs and wrappers import; docs/reference/bridge.md describes its protocol.
 package runtime
 
 import (
 	"embed"
 	"io/fs"
+
+	"sallyport/internal/packed"
 )
 
 //go:embed guest/*.py guest/*.mjs guest/*.cjs guest/*.cnf guest/*.so guest/sallyport/*.py
@@ -28,19 +29,15 @@ var client embed.FS
 
 // Client returns the files that replace the bootstraps in programs outside of a
 // sandbox: python/ and typescript/, see codegen/client.
-func Client() fs.FS {
-	sub, err := fs.Sub(client, "client")
-	if err != nil {
-		panic(err) // the folder is embedded above
-	}
-	return sub
-}
+func Client() fs.FS { return folder(client, "client") }
 
 // Guest returns the files that a sandbox mounts at /opt/sallyport.
-func Guest() fs.FS {
-	sub, err := fs.Sub(guest, "guest")
+func Guest() fs.FS { return folder(guest, "guest") }
+
+func folder(files embed.FS, name string) fs.FS {
+	sub, err := fs.Sub(files, name)
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return sub
+	return packed.FS(sub)
 }

@@ -14,6 +14,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/rehearsal"
 	"sallyport/internal/models"
+	"sallyport/internal/packed"
 	"sallyport/internal/policy"
 	"sallyport/internal/sanitize"
 )
@@ -65,7 +66,7 @@ func parse() *template.Template {
 		"usedTokens":      models.Usage.Tokens,
 		"isWhole":         func(p AuditPage) bool { return p.Whole() },
 		"isRun":           func(id string) bool { return strings.HasPrefix(id, "r-") },
-	}).ParseFS(templateFiles, "templates/*.html"))
+	}).ParseFS(packed.FS(templateFiles), "templates/*.html"))
 }
 
 // moment is a time for the template "when": what a page shows without script, and what machines read.

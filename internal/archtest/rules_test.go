@@ -191,7 +191,7 @@ var importRules = append(commandRules(), []importRule{
 		"tools holds the scripts of the build and their tests, one of which looks at the site"},
 	{"tools/pictures", nil, []string{"internal/testutil", "internal/testutil/ptytest"},
 		"tools/pictures records what terminals show of the binary, which it only starts"},
-	{"tools/upstreams", nil, nil,
+	{"tools/upstreams", []string{"internal/packed"}, nil,
 		"the pinned npm servers are listed once, for make and for the programs that install them"},
 	{"tools/vectors", []string{"index", "internal/testutil/ireval"}, nil,
 		"the built-in data of index/wordvec is generated from tools as index reads them, manually and never in a build"},

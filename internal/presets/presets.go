@@ -7,10 +7,12 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 	"sync"
 
+	"sallyport/internal/packed"
 	"sallyport/internal/registry"
 )
 
@@ -76,7 +78,7 @@ var All = sync.OnceValue(func() []Preset {
 
 func read(name string) (Preset, error) {
 	p := Preset{ID: strings.TrimSuffix(name, ".json")}
-	data, err := files.ReadFile(path.Join("data", name))
+	data, err := fs.ReadFile(packed.FS(files), path.Join("data", name))
 	if err != nil {
 		return p, fmt.Errorf("read preset: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,12 +180,14 @@ func (p filePatch) apply(text string) (string, error) {
 	return text, nil
 }
 
-// packedFiles are embedded files that a release compresses: what reads them takes both forms, see internal/packed.
+// packedFiles are patterns of embedded files that a release compresses: what reads them takes both forms, see internal/packed.
 func packedFiles() []string {
 	return []string{
 		"gateway/httpapi/openapi.json", "internal/config/upstreams.schema.json", "internal/pii/secretrules.json",
 		"index/phrases/actions.txt", "index/phrases/languages.txt", "index/phrases/things.txt", "index/wordvec/vectors.bin",
-		"gateway/dashboard/static/htmx.min.js", "gateway/dashboard/static/style.css",
+		"gateway/dashboard/static/htmx.min.js", "gateway/dashboard/static/style.css", "gateway/dashboard/templates/*.html",
+		"codegen/runtime/guest/*.*", "codegen/runtime/guest/sallyport/*.py", "codegen/runtime/client/python/*", "codegen/runtime/client/typescript/*",
+		"internal/presets/data/*.json", "tools/upstreams/package-lock.json",
 	}
 }
 
@@ -195,20 +198,36 @@ func compressFiles(root, work string, replaced map[string]string) error {
 		return err
 	}
 	defer func() { _ = z.Close() }()
-	for _, name := range packedFiles() {
-		data, err := os.ReadFile(filepath.Join(root, name))
+	for _, pattern := range packedFiles() {
+		names, err := fs.Glob(os.DirFS(root), pattern)
+		if err == nil && len(names) == 0 {
+			err = fmt.Errorf("no file matches %s: change packedFiles in tools/dist/slim.go", pattern)
+		}
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(work, "packed", name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
+		for _, name := range names {
+			if err := compressFile(z, root, work, name, replaced); err != nil {
+				return err
+			}
 		}
-		if err := os.WriteFile(to, z.EncodeAll(data, nil), 0o644); err != nil {
-			return err
-		}
-		replaced[filepath.Join(root, name)] = to
 	}
+	return nil
+}
+
+func compressFile(z *zstd.Encoder, root, work, name string, replaced map[string]string) error {
+	data, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(work, "packed", name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, z.EncodeAll(data, nil), 0o644); err != nil {
+		return err
+	}
+	replaced[filepath.Join(root, name)] = to
 	return nil
 }
 

@@ -5,18 +5,22 @@ package upstreams
 import (
 	"embed"
 	"encoding/json"
+	"io/fs"
 	"sync"
+
+	"sallyport/internal/packed"
 )
 
-// Files holds package.json, package-lock.json and .npmrc.
-//
 //go:embed package.json package-lock.json .npmrc
-var Files embed.FS
+var files embed.FS
+
+// Files holds package.json, package-lock.json and .npmrc.
+var Files = packed.FS(files)
 
 // Versions returns the pinned versions by package.
 var Versions = sync.OnceValue(func() map[string]string {
 	var pins struct{ Dependencies map[string]string }
-	data, err := Files.ReadFile("package.json")
+	data, err := fs.ReadFile(Files, "package.json")
 	if err == nil {
 		err = json.Unmarshal(data, &pins)
 	}

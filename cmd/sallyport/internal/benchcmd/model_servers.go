@@ -66,7 +66,7 @@ func pinnedFiles() (files map[string][]byte, pin string, err error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		files[path], err = upstreams.Files.ReadFile(path)
+		files[path], err = fs.ReadFile(upstreams.Files, path)
 		fmt.Fprintf(sum, "%s %d\n%s", path, len(files[path]), files[path])
 		return err
 	})
