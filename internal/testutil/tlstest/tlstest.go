@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sallyport/internal/filelock"
 )
 
 // authority is a certificate authority, and a certificate that it issued for this machine.
@@ -139,11 +141,17 @@ func (m M) Run() int {
 	if err != nil {
 		panic(err)
 	}
-	dir, err := os.MkdirTemp("", "authority-")
+	removeAbandoned(time.Now().Add(-time.Hour))
+	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	unlock, err := filelock.Dir(dir, 0)
+	if err != nil {
+		panic(err)
+	}
+	defer unlock()
 	path := filepath.Join(dir, "authorities.pem")
 	if err := os.WriteFile(path, a.withSystem(), 0o600); err != nil {
 		panic(err)
@@ -152,6 +160,23 @@ func (m M) Run() int {
 		panic(err)
 	}
 	return m.Tests.Run()
+}
+
+// prefix is how the folder of an authority's certificate begins.
+const prefix = "authority-"
+
+// removeAbandoned removes the folders, older than a time, of tests that were killed: nobody holds their locks.
+func removeAbandoned(before time.Time) {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err != nil || info.ModTime().After(before) {
+			continue
+		}
+		if unlock, err := filelock.Dir(dir, 0); err == nil {
+			_ = os.RemoveAll(dir)
+			unlock()
+		}
+	}
 }
 
 // withSystem returns the authority appended to the system's trusted ones.
