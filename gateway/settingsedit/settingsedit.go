@@ -1,5 +1,6 @@
 // Package settingsedit edits parts of the settings file that is in force, for people who may change the settings. A part is the
-// text of one key with its comments. A text is written only if the settings load with it; the rest of the file is not changed.
+// text of one key with its comments, with placeholders for the secrets in it. A text is written only if the settings load with it; the
+// rest of the file is not changed.
 package settingsedit
 
 import (
@@ -43,7 +44,7 @@ func New(opts Options) *Editor { return &Editor{opts} }
 type Part struct {
 	// Keys are the path of the key: policy, or upstreams and a name.
 	Keys []string
-	// Text is its text; "" if the file does not have it.
+	// Text is its text, in which (hidden-1) stands for the first secret; "" if the file does not have it.
 	Text string
 	// Version changes with the text.
 	Version string
@@ -51,7 +52,11 @@ type Part struct {
 	File string
 	Line int
 
-	indent int
+	// Secrets is how many placeholders the text has.
+	Secrets int
+
+	indent  int
+	secrets *concealed
 }
 
 // Open returns the part at a path of keys. Errors are *tool.Error.
@@ -102,8 +107,13 @@ func partOf(f *settingsfile.File, keys []string) (Part, error) {
 	if hidden(b.Text) {
 		return p, &tool.Error{Kind: tool.Failed, Message: "this part of the settings has characters that do not show", Hint: "edit the file itself"}
 	}
-	p.Text, p.indent = b.Text, b.Indent
-	sum := sha256.Sum256([]byte(b.Text))
+	p.indent = b.Indent
+	text, secrets, err := conceal(b.Text)
+	if err != nil {
+		return p, err
+	}
+	p.Text, p.Secrets, p.secrets = text, len(secrets), &secrets
+	sum := sha256.Sum256([]byte(p.Text)) // without the secrets, which could be guessed by it
 	p.Version = hex.EncodeToString(sum[:12])
 	return p, nil
 }
@@ -228,12 +238,19 @@ func (e *Editor) Write(ctx context.Context, f *settingsfile.File, what string) (
 
 // set puts a text into the file, and returns what is wrong with it.
 func set(f *settingsfile.File, text string, part Part) []Problem {
-	err := f.SetBlock(text, part.Keys...)
+	restored, wrong := part.secrets.restore(text)
+	if wrong != nil {
+		return wrong
+	}
+	err := f.SetBlock(restored, part.Keys...)
+	if mark := placeholder.FindString(restored); err == nil && mark != "" {
+		return []Problem{{Message: mark + " is not restored, as the text is not YAML of its own."}}
+	}
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, yamledit.ErrOther) {
 		return []Problem{{Message: fmt.Sprintf("The text must be the key %s with its value, and nothing else.", part.Keys[len(part.Keys)-1])}}
 	}
-	return problemsOf(err, f.Path, part, strings.Count(text, "\n"))
+	return problemsOf(err, f.Path, part, text)
 }
