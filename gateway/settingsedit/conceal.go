@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"gopkg.in/yaml.v3"
-
 	"sallyport/internal/redact"
 	"sallyport/internal/tool"
 )
@@ -54,27 +52,21 @@ func notConcealed(why string) error {
 	return &tool.Error{Kind: tool.Failed, Message: "this part of the settings cannot be shown without its secrets: " + why, Hint: "edit the file itself, where ${VARIABLE} can replace a secret"}
 }
 
-// find returns where the secrets of a text are, in order, and the texts of its document.
+// find returns where the secrets of a text are, in order, and its values.
 func find(text string) (concealed, []scalar, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+	scalars, err := scalarsOf(text)
+	if err != nil {
 		return nil, nil, notConcealed("it is not YAML of its own")
 	}
-	if doc.Kind == 0 {
-		return nil, nil, nil
-	}
-	scalars := scalarsOf(&doc)
 	known := secretsOfComments(text)
 	for _, one := range scalars {
 		known = append(known, strong(one.secrets)...)
 	}
 	var found concealed
-	starts := lineStarts(text)
 	for i := range scalars {
 		one := &scalars[i]
 		one.secrets = linesOf(append(one.secrets, known...))
-		begin := starts[one.node.Line-1]
-		found = append(found, one.spans(text, begin+offset(text[begin:], one.node.Column))...)
+		found = append(found, one.spans(text)...)
 	}
 	return merged(append(found, spansOf(text, 0, -1, inComments, linesOf(known))...)), scalars, nil
 }
@@ -92,10 +84,10 @@ func linesOf(secrets []string) (lines []string) {
 	return slices.Compact(lines)
 }
 
-// spans returns where the secrets of a value are in a text, in which it begins at an offset.
-func (s scalar) spans(text string, begin int) (all []span) {
+// spans returns where the secrets of a value are in a text.
+func (s scalar) spans(text string) (all []span) {
 	for _, secret := range s.secrets {
-		all = append(all, spansOf(text, begin, strings.Count(s.node.Value, secret), s.path, []string{secret})...)
+		all = append(all, spansOf(text, s.Offset, strings.Count(s.Value, secret), s.path(), []string{secret})...)
 	}
 	return all
 }
@@ -129,39 +121,18 @@ func merged(all []span) (kept concealed) {
 	return kept
 }
 
-// lineStarts returns the offset of each line of a text.
-func lineStarts(text string) (starts []int) {
-	at := 0
-	for line := range strings.Lines(text) {
-		starts, at = append(starts, at), at+len(line)
-	}
-	return append(starts, at)
-}
-
-// offset returns the offset of a column, which counts characters from 1, in a line.
-func offset(line string, column int) (at int) {
-	for ; column > 1 && at < len(line); column-- {
-		_, size := utf8.DecodeRuneInString(line[at:])
-		at += size
-	}
-	return at
-}
-
-// explains reports whether a text with placeholders has the values of the document where it has no secret, and no secret.
+// explains reports whether a text with placeholders has the values of the part, and no secret.
 func (c concealed) explains(shown string, scalars []scalar) bool {
-	var doc yaml.Node
-	if yaml.Unmarshal([]byte(shown), &doc) != nil {
-		return false
-	}
-	var now []scalar
-	if doc.Kind != 0 {
-		now = scalarsOf(&doc)
-	}
-	return slices.EqualFunc(now, scalars, func(a, b scalar) bool {
-		rest := placeholder.ReplaceAllString(a.node.Value, "\x00")
-		return a.path == b.path && c.reveal(a.node.Value) == b.node.Value &&
-			!slices.ContainsFunc(b.secrets, func(secret string) bool { return strings.Contains(rest, secret) })
+	now, err := scalarsOf(shown)
+	return err == nil && slices.EqualFunc(now, scalars, func(a, b scalar) bool {
+		rest := placeholder.ReplaceAllString(a.Value, "\x00")
+		return c.same(a, b) && !slices.ContainsFunc(b.secrets, func(secret string) bool { return strings.Contains(rest, secret) })
 	})
+}
+
+// same reports whether a value with placeholders is another one, with the secrets.
+func (c concealed) same(shown, real scalar) bool {
+	return shown.path() == real.path() && c.reveal(shown.Value) == real.Value
 }
 
 // reveal replaces the placeholders in a text by the secrets that they stand for.
@@ -185,10 +156,11 @@ func (c concealed) restore(draft string) (string, []Problem) {
 	if len(marks) == 0 {
 		return draft, nil
 	}
-	if yaml.Unmarshal([]byte(draft), new(yaml.Node)) != nil {
+	shown, err := scalarsOf(draft)
+	if err != nil {
 		return draft, nil // loading it says why, and shows no secret
 	}
-	if wrong := c.misplaced(draft, marks); wrong != nil {
+	if wrong := c.misplaced(draft, marks, shown); wrong != nil {
 		return "", wrong
 	}
 	var b strings.Builder
@@ -208,25 +180,15 @@ func (c concealed) restore(draft string) (string, []Problem) {
 			return "", []Problem{c.problem(draft, marks[i], "cannot stand here like this, as the secret would no longer be hidden")}
 		}
 	}
-	if !c.explainsDraft(draft, scalars) {
+	if !slices.EqualFunc(shown, scalars, c.same) {
 		return "", []Problem{c.problem(draft, marks[0], "must keep the quotes that it was shown in")}
 	}
 	return text, nil
 }
 
-// explainsDraft reports whether the values of a text are those of the draft with its secrets.
-func (c concealed) explainsDraft(draft string, scalars []scalar) bool {
-	var doc yaml.Node
-	if yaml.Unmarshal([]byte(draft), &doc) != nil || doc.Kind == 0 {
-		return false
-	}
-	now := scalarsOf(&doc)
-	return slices.EqualFunc(now, scalars, func(a, b scalar) bool { return a.path == b.path && c.reveal(a.node.Value) == b.node.Value })
-}
-
 // misplaced returns the problem of the first placeholder that is not at the key of its secret.
-func (c concealed) misplaced(draft string, marks [][]int) []Problem {
-	paths := c.pathsIn(draft)
+func (c concealed) misplaced(draft string, marks [][]int, shown []scalar) []Problem {
+	paths := pathsOf(draft, shown)
 	for _, mark := range marks {
 		text := draft[mark[0]:mark[1]]
 		switch n := numberOf(text); {
@@ -239,15 +201,12 @@ func (c concealed) misplaced(draft string, marks [][]int) []Problem {
 	return nil
 }
 
-// pathsIn returns the paths at which each placeholder stands in a text.
-func (c concealed) pathsIn(draft string) map[string][]string {
+// pathsOf returns the paths at which each placeholder stands in a text.
+func pathsOf(draft string, shown []scalar) map[string][]string {
 	all := map[string][]string{}
-	var doc yaml.Node
-	if yaml.Unmarshal([]byte(draft), &doc) == nil && doc.Kind != 0 {
-		for _, one := range scalarsOf(&doc) {
-			for _, mark := range placeholder.FindAllString(one.node.Value, -1) {
-				all[mark] = append(all[mark], one.path)
-			}
+	for _, one := range shown {
+		for _, mark := range placeholder.FindAllString(one.Value, -1) {
+			all[mark] = append(all[mark], one.path())
 		}
 	}
 	for mark, n := range countMarks(draft) {

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
 	"sallyport/internal/redact"
+	"sallyport/internal/yamledit"
 )
 
 // plainReference matches a text that has references and nothing else, but for the word that names a scheme.
@@ -20,46 +19,26 @@ var harmless = regexp.MustCompile(`^(true|false|[0-9]{1,5})?$`)
 // mixed matches words of comments that may be an earlier secret: with letters and digits.
 var mixed = regexp.MustCompile(`^([^/]*[A-Za-z][^/]*[0-9][^/]*|[^/]*[0-9][^/]*[A-Za-z][^/]*)$`)
 
-// scalar is a text of a part, with the path of its keys and the secrets in it.
+// scalar is a value of a part with the secrets in it.
 type scalar struct {
-	node    *yaml.Node
-	path    string
+	yamledit.Scalar
 	secrets []string
 }
 
-// inComments is the path of what stands in comments, and of nothing else.
+// path is its path as one text.
+func (s scalar) path() string { return strings.Join(s.Path, "\n") }
+
+// inComments is the path of what stands in comments, or in keys.
 const inComments = "#"
 
-// scalarsOf returns the texts of a document, without its keys.
-func scalarsOf(n *yaml.Node, path ...string) (all []scalar) {
-	switch n.Kind {
-	case yaml.DocumentNode:
-		return scalarsOf(n.Content[0])
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			all = append(all, scalarsOf(n.Content[i+1], append(slices.Clone(path), n.Content[i].Value)...)...)
-		}
-	case yaml.SequenceNode:
-		listed := redact.Args(textsOf(n))
-		for _, item := range n.Content {
-			for _, one := range scalarsOf(item, path...) {
-				if item.Kind == yaml.ScalarNode {
-					one.secrets = append(one.secrets, listed...)
-				}
-				all = append(all, one)
-			}
-		}
-	case yaml.ScalarNode:
-		return []scalar{{n, strings.Join(path, "\n"), secretsOf(path, n.Value)}}
+// scalarsOf returns the values in a text.
+func scalarsOf(text string) (all []scalar, err error) {
+	found, err := yamledit.Scalars([]byte(text))
+	for _, one := range found {
+		secrets := secretsOf(one.Path, one.Value)
+		all = append(all, scalar{one, append(secrets, redact.Args(one.List)...)})
 	}
-	return all
-}
-
-func textsOf(list *yaml.Node) (texts []string) {
-	for _, item := range list.Content {
-		texts = append(texts, item.Value)
-	}
-	return texts
+	return all, err
 }
 
 // secretsOf returns the secrets in a value: all of it where secrets are held, else the parts that look like one.
