@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -181,6 +182,25 @@ func (s *flowsSite) wantGateways(t *testing.T, other *flowsSite, state string) {
 	})
 }
 
+// wantStatus waits until "cluster status" of a gateway's settings shows another gateway with programs in a state, and three servers.
+func (s *flowsSite) wantStatus(t *testing.T, other *flowsSite, state string) {
+	t.Helper()
+	line := regexp.MustCompile(fmt.Sprintf(`(?m)^g-\w+ +\S+ +%d +[1-9]\d* +[1-9]\d* +0 +%s +\S`, other.cmd.Process.Pid, state))
+	self := regexp.MustCompile(fmt.Sprintf(`(?m)^g-\w+ +\S+ +%d +.* alive +\S`, s.cmd.Process.Pid))
+	server := regexp.MustCompile(`(?m)^\S+ +alive +[1-9]\d* +\d+ +0 +0$`)
+	shown := ""
+	defer func() {
+		if t.Failed() {
+			t.Log(shown)
+		}
+	}()
+	testutil.Eventually(t, "cluster status shows a gateway that is "+state, lostPatience, func() bool {
+		out, err := s.command("cluster", "status").CombinedOutput()
+		shown = string(out)
+		return err == nil && line.MatchString(shown) && self.MatchString(shown) && len(server.FindAllString(shown, -1)) == 3
+	})
+}
+
 // killedGateway kills a gateway with programs before, between and in calls, and with a run of a workflow.
 func killedGateway(t *testing.T, bank *workersBank, one, two *flowsSite) {
 	t.Helper()
@@ -196,6 +216,7 @@ func killedGateway(t *testing.T, bank *workersBank, one, two *flowsSite) {
 	})
 	knownElsewhere(t, one, two)
 	two.wantGateways(t, one, "alive")
+	two.wantStatus(t, one, "alive")
 	if err := one.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +227,7 @@ func killedGateway(t *testing.T, bank *workersBank, one, two *flowsSite) {
 		}
 	}
 	two.wantGateways(t, one, "lost")
+	two.wantStatus(t, one, "lost")
 	for _, key := range []string{"early", "midway", "flow"} {
 		bank.pass(key)
 	}

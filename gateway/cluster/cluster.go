@@ -1,4 +1,4 @@
-// Package cluster shows the gateways that share a store, and the workers that run programs for them. Its main type is [Cluster].
+// Package cluster shows the gateways that share a store, its servers, and the workers that run programs for them. Its main type is [Cluster].
 package cluster
 
 import (
@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"sallyport/gateway/toolcall"
@@ -18,8 +19,8 @@ import (
 	"sallyport/sandbox/workers"
 )
 
-// answerTime is how long workers may take to answer.
-const answerTime = time.Second
+// answerTime is how long workers may take to answer, and storeTime how long the servers may.
+const answerTime, storeTime = time.Second, 3 * time.Second
 
 // The states of gateways and workers.
 const (
@@ -34,7 +35,9 @@ type Members struct {
 	// Gateways are sorted by the time when they joined, Workers by name.
 	Gateways []Gateway `json:"gateways"`
 	Workers  []Worker  `json:"workers"`
-	// Problem says why there are no workers in the list, "" if they were asked.
+	// Servers are those of the store, by name.
+	Servers []Server `json:"servers"`
+	// Problem says why a list is not complete, "" if all were asked.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -86,19 +89,26 @@ func New(records *store.Store, set *config.Config, client string) *Cluster {
 	return &Cluster{records, set, client}
 }
 
-// Report asks the workers what they are, which takes about a second, and lists the gateways. It is for operators. Errors are *tool.Error.
+// Report asks the workers what they are, which takes about a second, and lists the gateways and the servers. It is for operators. Errors are *tool.Error.
 func (c *Cluster) Report(ctx context.Context) (Members, error) {
 	server, err := c.server(ctx)
 	if err != nil {
 		return Members{}, err
 	}
-	r := Members{Gateways: []Gateway{}, Workers: []Worker{}}
+	r := Members{Workers: []Worker{}}
+	var unanswered error
+	var work sync.WaitGroup
+	work.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, storeTime)
+		defer cancel()
+		r.Gateways, r.Servers, unanswered = Store(ctx, c.records)
+	})
 	found, err := workers.List(ctx, server, c.set.Store.Prefix, answerTime)
+	work.Wait()
 	if err != nil {
 		r.Problem = "the workers cannot be asked: " + sanitize.Line(err.Error(), 300)
-	}
-	for _, g := range c.records.Gateways() {
-		r.Gateways = append(r.Gateways, gatewayOf(g))
+	} else if unanswered != nil {
+		r.Problem = "the servers cannot be asked: " + sanitize.Line(unanswered.Error(), 300)
 	}
 	for _, w := range found {
 		r.Workers = append(r.Workers, workerOf(w, c.set.Sandbox.Placement))

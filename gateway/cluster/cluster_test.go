@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"maps"
 	"os"
 	"slices"
@@ -24,7 +25,13 @@ func TestMain(m *testing.M) {
 
 func connect(t *testing.T, c *natscluster.Cluster, name string) *store.Store {
 	t.Helper()
-	records, err := store.Connect(store.Remote{Server: c.Server(name), Logger: testutil.Logger(t)})
+	return connectTo(t, store.Remote{Server: c.Server(name)})
+}
+
+func connectTo(t *testing.T, set store.Remote) *store.Store {
+	t.Helper()
+	set.Logger = testutil.Logger(t)
+	records, err := store.Connect(set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +80,64 @@ func TestReport(t *testing.T) {
 		r, err := c.Report(op)
 		return err == nil && strings.Contains(r.Problem, "the workers cannot be asked")
 	})
+}
+
+// TestServers has three servers: one is killed, is reported as lost, and is alive again when it has caught up.
+func TestServers(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	servers := natscluster.Start(t, 3)
+	records := connectTo(t, store.Remote{Server: servers.Server("sallyport 1"), Replicas: 3})
+	leads, connected := 0, ""
+	states := func() map[string]string {
+		ctx, cancel := context.WithTimeout(t.Context(), storeTime)
+		defer cancel()
+		_, found, err := Store(ctx, records)
+		if err != nil {
+			t.Log(err) // a leader is elected
+		}
+		leads, connected = 0, ""
+		all := map[string]string{}
+		for _, s := range found {
+			all[s.Name] = s.State
+			leads += s.Leads
+			if s.Connected {
+				connected = s.Name
+			}
+		}
+		return all
+	}
+	isAll := func(all map[string]string, state string) bool {
+		return len(all) == 3 && !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(s string) bool { return s != state })
+	}
+	testutil.Eventually(t, "all are alive", time.Minute, func() bool { return isAll(states(), Alive) && leads > 0 && connected != "" })
+	victim := (servers.Index(connected) + 1) % 3
+	servers.Kill(t, victim)
+	testutil.Eventually(t, "one is lost", time.Minute, func() bool {
+		all := states()
+		for name, state := range all {
+			if (servers.Index(name) == victim) != (state == Lost) {
+				return false
+			}
+		}
+		return len(all) == 3
+	})
+	servers.Start(t, victim)
+	testutil.Eventually(t, "it has caught up", time.Minute, func() bool { return isAll(states(), Alive) })
+}
+
+// TestServerStates: what the leaders say about a server becomes its state.
+func TestServerStates(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]store.ServerState{
+		Alive:  {Name: "n", Connected: true, Replicas: 3, Leads: 2},
+		Behind: {Name: "n", Connected: true, Replicas: 3, Leads: 2, Behind: 1, Lag: 9},
+		Lost:   {Name: "n", Connected: true, Replicas: 3, Leads: 2, Behind: 1, Lag: 9, Offline: true},
+	} {
+		if got := serverOf(s); got != (Server{Name: "n", Connected: true, State: want, Streams: 3, Leads: 2, Behind: s.Behind, Lag: s.Lag}) {
+			t.Errorf("%s: %+v", want, got)
+		}
+	}
 }
 
 // TestAlone: a gateway with a store of its own is in no cluster.

@@ -27,6 +27,11 @@ func (site) Report(context.Context) (cluster.Members, error) {
 			{Name: "w2", Instance: "i-2", Version: "1.2.3", State: cluster.Drained, Since: noon, Seats: 16, Lacks: []string{"python", "region=eu"}},
 			{Name: evil, Instance: evil, Version: evil, State: cluster.Draining, Busy: 1, Labels: map[string]string{evil: evil}, Lacks: []string{evil}},
 		},
+		Servers: []cluster.Server{
+			{Name: "nats-0", Connected: true, State: cluster.Alive, Streams: 40, Leads: 13},
+			{Name: "nats-1", State: cluster.Behind, Streams: 40, Behind: 3, Lag: 17},
+			{Name: evil, State: cluster.Lost},
+		},
 		Problem: evil,
 	}, nil
 }
@@ -47,6 +52,7 @@ func (s site) tell(order, worker string) error {
 var clusterPagesOf = map[string][]string{
 	"/ui/cluster": {
 		"north", "(this one)", "process 7", "2 of 8 run, 5 wait", "alive", "lost", "3 of 16", "gpu=yes", "lacks python, region=eu",
+		"nats-0", "(connected)", "behind", "17 records in 3 streams",
 		`<form method="post" action="/ui/cluster/workers/w1"><button name="do" value="drain"`, `<form method="post" action="/ui/cluster/workers/w2"><button name="do" value="resume"`,
 	},
 }

@@ -164,7 +164,7 @@ var tones = map[string]string{
 	"waiting": "warn", "held": "warn", "parked": "warn", "changed": "warn", "new": "warn", "ask": "warn", "expired": "warn", "unfinished": "warn", "exited": "warn", "needs login": "warn",
 	"invalid": "bad", "not_found": "bad", "upstream": "bad", "internal": "bad", "limit": "bad", "refused": "bad", "rejected": "bad", "asked": "warn", "planned": "calm", "gone": "bad", "interrupted": "bad",
 	"connected": "good", "no login": "warn", "allow": "good", "ended": "good", "cached": "good", "shared": "good", "pending": "warn", "canceled": "warn",
-	"alive": "good", "lost": "bad", "draining": "warn", "drained": "warn",
+	"alive": "good", "lost": "bad", "draining": "warn", "drained": "warn", "behind": "warn",
 	"running": "busy", "connecting": "busy", "queued": "busy",
 }
 

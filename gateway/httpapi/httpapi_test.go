@@ -238,6 +238,7 @@ func (fleet) Report(context.Context) (cluster.Members, error) {
 			{ID: "g-two", Host: "two", PID: 2, Version: "1.2.2", State: cluster.Lost, Since: began, Beaten: began},
 		},
 		Workers: []cluster.Worker{{Name: "w1", Instance: "i-1", Version: "1.2.3", State: cluster.Draining, Since: began, Beaten: began, Seats: 4, Busy: 2, Labels: map[string]string{"zone": "a"}, Lacks: []string{"zone=b"}}},
+		Servers: []cluster.Server{{Name: "nats-0", Connected: true, State: cluster.Behind, Streams: 40, Leads: 13, Behind: 1, Lag: 7}},
 	}, nil
 }
 

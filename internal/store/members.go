@@ -51,6 +51,7 @@ type members struct {
 	self    Member
 	records *Bucket
 	store   *Store
+	first   chan struct{} // closed after the first successful beat
 
 	mu     sync.Mutex
 	beaten time.Time // the last successful beat of this process
@@ -77,7 +78,7 @@ func newMembers(s *Store, set Remote) *members {
 	if err != nil {
 		panic(err) // the name is valid
 	}
-	return &members{self: self, records: records, store: s, others: map[string]*observed{}}
+	return &members{self: self, records: records, store: s, first: make(chan struct{}), others: map[string]*observed{}}
 }
 
 // run writes beats until ctx ends.
@@ -100,6 +101,9 @@ func (m *members) beat(ctx context.Context) {
 	defer m.mu.Unlock()
 	was := m.failed
 	if m.failed = err; err == nil {
+		if m.beaten.IsZero() {
+			close(m.first)
+		}
 		m.beaten = time.Now()
 	}
 	switch {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -28,18 +29,31 @@ func (s *Store) ReportLoad(load func() Load) {
 }
 
 // Gateways returns the processes with a load as of their last heartbeats, also lost ones, the oldest first; nil for a store of one process.
-func (s *Store) Gateways() (all []Seen) {
+// It waits until this process has written its first heartbeat. The error is that of ctx.
+func (s *Store) Gateways(ctx context.Context) (all []Seen, err error) {
 	if !s.Shared() {
-		return nil
+		return nil, nil
 	}
 	m := s.members
+	select {
+	case <-m.first:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, o := range m.others {
 		if o.Load != nil {
-			all = append(all, Seen{o.Member, id == m.self.ID, o.beaten, id != m.self.ID && o.silent >= deadBeats})
+			all = append(all, Seen{o.Member, id == m.self.ID, o.beaten, m.isLost(id)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Seen) int { return a.Since.Compare(b.Since) })
-	return all
+	return all, nil
+}
+
+// isLost reports whether another member counts as dead. A process that has not written many heartbeats compares the times that the
+// servers gave to the last ones. It is called with mu held.
+func (m *members) isLost(id string) bool {
+	o, self := m.others[id], m.others[m.self.ID]
+	return id != m.self.ID && (o.silent >= deadBeats || self != nil && self.beaten.Sub(o.beaten) > deadBeats*beatInterval)
 }

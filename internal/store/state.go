@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,26 @@ type State struct {
 	// Delay is the time of one request.
 	Delay   time.Duration
 	Streams []StreamState
+	// Servers are those with replicas, and the one of the connection, by name.
+	Servers []ServerState
 }
+
+// ServerState is the state of one server of a shared store, as the leaders of the streams report it.
+type ServerState struct {
+	Name string
+	// Connected says that it is the server of the connection.
+	Connected bool
+	// Offline says that no leader has heard of it for a while.
+	Offline bool
+	// Replicas is how many streams it has, Leads how many of them it leads, and Behind in how many it lacks records: Lag of them.
+	Replicas, Leads, Behind int
+	Lag                     uint64
+
+	heard time.Duration // the shortest time since a leader heard of it; -1 if none follows it
+}
+
+// offlineAfter is the time after which a server that no leader has heard of is offline.
+const offlineAfter = 10 * time.Second
 
 // StreamState is the state of one bucket or log.
 type StreamState struct {
@@ -69,6 +89,7 @@ func (m *remote) state(ctx context.Context) (state State, err error) {
 		for name, info := range found {
 			state.Streams = append(state.Streams, streamState(name, info))
 		}
+		state.Servers = serverStates(state.Server, found)
 		return err
 	})
 	slices.SortFunc(state.Streams, func(a, b StreamState) int { return strings.Compare(a.Name, b.Name) })
@@ -87,4 +108,49 @@ func streamState(name string, info *jetstream.StreamInfo) StreamState {
 		}
 	}
 	return one
+}
+
+// serverStates returns what the streams tell about the servers. connected is the server of the connection.
+func serverStates(connected string, streams map[string]*jetstream.StreamInfo) []ServerState {
+	all := map[string]*ServerState{}
+	server := func(name string) *ServerState {
+		if all[name] == nil {
+			all[name] = &ServerState{Name: name, Connected: name == connected, heard: -1}
+		}
+		return all[name]
+	}
+	server(connected)
+	for _, info := range streams {
+		if info.Cluster == nil {
+			server(connected).Replicas++
+			continue
+		}
+		if info.Cluster.Leader != "" {
+			leader := server(info.Cluster.Leader)
+			leader.Leads++
+			leader.Replicas++
+		}
+		for _, peer := range info.Cluster.Replicas {
+			server(peer.Name).follow(peer)
+		}
+	}
+	list := make([]ServerState, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := *all[name]
+		s.Offline = s.Leads == 0 && !s.Connected && s.heard > offlineAfter
+		list = append(list, s)
+	}
+	return list
+}
+
+// follow adds a replica of a stream that the server does not lead.
+func (s *ServerState) follow(peer *jetstream.PeerInfo) {
+	s.Replicas++
+	if s.heard < 0 || peer.Active < s.heard {
+		s.heard = peer.Active
+	}
+	if !peer.Current || peer.Offline {
+		s.Behind++
+		s.Lag += peer.Lag
+	}
 }

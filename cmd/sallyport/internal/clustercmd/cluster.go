@@ -3,12 +3,10 @@ package clustercmd
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,44 +92,6 @@ func (a *app) init(dir, prefix string, names []string) error {
 		return nil
 	}
 	return a.Print(strings.Join(written, "\n"))
-}
-
-// listTime is how long workers may take to answer.
-const listTime = 1500 * time.Millisecond
-
-func (a *app) statusCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
-		Use:     "status [flags]",
-		Short:   "show the workers",
-		Long:    "Status asks the workers that have joined at the servers of store: in upstreams.yaml what they are.",
-		Example: "  sallyport cluster status\n  sallyport cluster status --json",
-		Args:    cli.NoArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context(), asJSON) },
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, cli.OneObject)
-	return cmd
-}
-
-func (a *app) status(ctx context.Context, asJSON bool) error {
-	server, prefix, err := a.servers()
-	if err != nil {
-		return err
-	}
-	found, err := workers.List(ctx, server, prefix, listTime)
-	if err != nil {
-		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Err: err}
-	}
-	if asJSON {
-		return a.PrintJSON(struct {
-			Workers []workers.Worker `json:"workers"`
-		}{found})
-	}
-	if len(found) == 0 {
-		a.Say("no worker has joined: start one with sallyport worker --join URL --creds FILE")
-		return nil
-	}
-	return a.printTable(found)
 }
 
 // servers returns the servers of the settings, and the prefix of the store there.

@@ -9,17 +9,52 @@ import (
 	"text/tabwriter"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/cluster"
 	"sallyport/internal/labels"
 	"sallyport/sandbox/workers"
 )
 
 // printTable prints a line for each worker.
 func (a *app) printTable(found []workers.Worker) error {
-	cfg, err := a.Load()
+	text, err := a.workerTable(found)
 	if err != nil {
 		return err
 	}
-	return a.Print(table(found, cfg.Sandbox.Placement))
+	return a.Print(text)
+}
+
+// workerTable returns a line for each worker, with what it lacks for the settings.
+func (a *app) workerTable(found []workers.Worker) (string, error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return "", err
+	}
+	return table(found, cfg.Sandbox.Placement), nil
+}
+
+// gatewayTable returns a line for each gateway.
+func gatewayTable(found []cluster.Gateway) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "GATEWAY\tHOST\tPROCESS\tSEATS\tRUNNING\tWAITING\tSTATE\tVERSION\tSTARTED\tSEEN")
+	for _, g := range found {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n",
+			cli.Cell(g.ID, 40), cli.Cell(g.Host, 60), g.PID, g.Seats, g.Running, g.Waiting, g.State, cli.Cell(g.Version, 40), cli.Age(g.Since), cli.Age(g.Beaten))
+	}
+	_ = t.Flush() // to a string
+	return b.String()
+}
+
+// serverTable returns a line for each server of the store.
+func serverTable(found []cluster.Server) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SERVER\tSTATE\tSTREAMS\tLEADS\tBEHIND\tLAG")
+	for _, s := range found {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\n", cli.Cell(s.Name, 60), s.State, s.Streams, s.Leads, s.Behind, s.Lag)
+	}
+	_ = t.Flush() // to a string
+	return b.String()
 }
 
 // table returns a line for each worker. placement are the labels that it must have.
