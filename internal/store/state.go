@@ -33,7 +33,7 @@ type ServerState struct {
 	Replicas, Leads, Behind int
 	Lag                     uint64
 
-	heard time.Duration // the shortest time since a leader heard of it; -1 if none follows it
+	heard time.Duration // the shortest time since a leader heard of it; 0 if none has since it was elected
 }
 
 // offlineAfter is the time after which a server that no leader has heard of is offline.
@@ -115,7 +115,7 @@ func serverStates(connected string, streams map[string]*jetstream.StreamInfo) []
 	all := map[string]*ServerState{}
 	server := func(name string) *ServerState {
 		if all[name] == nil {
-			all[name] = &ServerState{Name: name, Connected: name == connected, heard: -1}
+			all[name] = &ServerState{Name: name, Connected: name == connected}
 		}
 		return all[name]
 	}
@@ -137,7 +137,7 @@ func serverStates(connected string, streams map[string]*jetstream.StreamInfo) []
 	list := make([]ServerState, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s := *all[name]
-		s.Offline = s.Leads == 0 && !s.Connected && s.heard > offlineAfter
+		s.Offline = s.Leads == 0 && !s.Connected && s.Behind > 0 && (s.heard == 0 || s.heard > offlineAfter)
 		list = append(list, s)
 	}
 	return list
@@ -146,7 +146,7 @@ func serverStates(connected string, streams map[string]*jetstream.StreamInfo) []
 // follow adds a replica of a stream that the server does not lead.
 func (s *ServerState) follow(peer *jetstream.PeerInfo) {
 	s.Replicas++
-	if s.heard < 0 || peer.Active < s.heard {
+	if peer.Active > 0 && (s.heard == 0 || peer.Active < s.heard) { // 0 is of one that the leader has not heard of
 		s.heard = peer.Active
 	}
 	if !peer.Current || peer.Offline {
