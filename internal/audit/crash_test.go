@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sallyport/internal/audit"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/tlstest"
 )
 
@@ -24,6 +25,7 @@ import (
 const writerDir, fullDir = "AUDIT_WRITER", "AUDIT_FULL"
 
 func TestMain(m *testing.M) {
+	natscluster.Serve()
 	var err error
 	switch {
 	case os.Getenv(writerDir) != "":

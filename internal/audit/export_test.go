@@ -2,8 +2,12 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
+	"testing"
+
+	"sallyport/internal/store"
 )
 
 // Dir is where a log is.
@@ -35,4 +39,47 @@ func Honest(data []byte) (int, bool) {
 		n++
 	}
 	return n, true
+}
+
+// Tamper replaces the copy of a chain as somebody would who can write the store.
+func Tamper(ctx context.Context, t *testing.T, in *store.Store, chain string, edit func(lines [][]byte) [][]byte) {
+	t.Helper()
+	m, err := NewMirror(in, chain, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines [][]byte
+	for line, err := range m.Lines(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, bytes.Clone(line))
+	}
+	if err := m.log.Remove(ctx, m.key); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range edit(lines) {
+		if _, err := m.log.Append(ctx, m.key, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ForgeHead gives a chain the signed head of another one, or none for "".
+func ForgeHead(ctx context.Context, t *testing.T, in *store.Store, chain, other string) {
+	t.Helper()
+	heads, err := headsOf(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other == "" {
+		err = heads.Delete(ctx, store.Key{chain}, 0)
+	} else if e, failed := heads.Get(ctx, store.Key{other}); failed != nil {
+		err = failed
+	} else {
+		_, err = heads.Put(ctx, store.Key{chain}, bytes.Replace(e.Value, []byte(`{"chain":"`+other), []byte(`{"chain":"`+chain), 1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -15,6 +15,7 @@ import (
 
 // Mirror is the copy of a log in the store of records, line by line as the files have it.
 type Mirror struct {
+	in  *store.Store
 	log *store.Log
 	key store.Key // of all batches of the copy
 
@@ -60,7 +61,7 @@ func NewMirror(in *store.Store, chain string, keep time.Duration, size int64) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Mirror{log: log, key: mirrorKey(in, chain)}, nil
+	return &Mirror{in: in, log: log, key: mirrorKey(in, chain)}, nil
 }
 
 // maxConflicts bounds the attempts to copy records while an earlier attempt is being stored.
@@ -162,7 +163,11 @@ func (l *Log) Mirror(ctx context.Context, m *Mirror) error {
 	if err := l.recordMissing(end{seq, hash}); err != nil {
 		return fmt.Errorf("copy audit records: %w", err)
 	}
-	d := &delivery{log: l, sink: m, slog: l.log, state: State{Name: "records", Seq: seq}}
+	sink, err := l.signed(m)
+	if err != nil {
+		return fmt.Errorf("copy audit records: %w", err)
+	}
+	d := &delivery{log: l, sink: sink, slog: l.log, state: State{Name: "records", Seq: seq}}
 	d.run(ctx)
 	return nil
 }

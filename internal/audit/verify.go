@@ -157,24 +157,28 @@ func (v *verifier) walk() error {
 			v.noteTorn(r)
 			return nil
 		}
-		place := Problem{File: r.seg.path, Line: r.line}
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			return err
 		}
-		if err != nil {
-			place.Seq, place.Text = v.Last+1, "it was edited"
-			if errors.Is(err, errNotRecord) {
-				place.Text = "this line is not a record"
-			}
-			v.problem(place)
-			if record.Seq != v.Last+1 { // its content cannot be trusted
-				continue
-			}
-		}
-		if err := v.checkRecord(record, place); err != nil {
+		if err := v.checkLine(record, err, Problem{File: r.seg.path, Line: r.line}); err != nil {
 			return err
 		}
 	}
+}
+
+// checkLine checks the next line: a record, or what is wrong with it.
+func (v *verifier) checkLine(record Record, wrong error, place Problem) error {
+	if wrong != nil {
+		place.Seq, place.Text = v.Last+1, "it was edited"
+		if errors.Is(wrong, errNotRecord) {
+			place.Text = "this line is not a record"
+		}
+		v.problem(place)
+		if record.Seq != v.Last+1 { // its content cannot be trusted
+			return nil
+		}
+	}
+	return v.checkRecord(record, place)
 }
 
 // noteTorn notes what a crash left at the end of the last file.

@@ -96,6 +96,7 @@ func (f *logFilter) matches(r audit.Record, from time.Time) bool {
 // logOptions holds the flags of log.
 type logOptions struct {
 	logFilter
+	clusterFilter
 	limit        int
 	asJSON, tail bool
 }
@@ -113,16 +114,21 @@ directory, also while a gateway runs. They have no arguments, results or secrets
 		Example: `  sallyport log --since 1h --decision deny
   sallyport log --execution e-2f6qdmnhx3k4c
   sallyport log --follow --tool "github.*" --json
+  sallyport log --cluster --since 1h
   sallyport log verify`,
 		Args: cli.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if l.limit < 0 {
 				return cli.Misuse(cmd, "--limit cannot be negative")
 			}
+			if l.tail && l.isSet() {
+				return cli.Misuse(cmd, "--follow shows the record of the data directory, without --cluster and --gateway")
+			}
 			return a.showLog(cmd.Context(), l)
 		},
 	}
-	l.flags(cmd)
+	l.logFilter.flags(cmd)
+	l.clusterFilter.flags(cmd)
 	cmd.Flags().IntVar(&l.limit, "limit", 100, "show the last `N`, 0 for all")
 	cmd.Flags().BoolVarP(&l.tail, "follow", "f", false, "then show each as it comes, until interrupted")
 	cli.JSONLinesFlag(cmd, &l.asJSON)
@@ -136,7 +142,8 @@ func logExportCommand(a *app) *cobra.Command {
 		Use:   "export [flags]",
 		Short: "print the record as JSON lines",
 		Long: `Export prints the lines of the record unchanged, oldest first. Each has the hash of
-the line before it (prev) and its own: the SHA-256 of the line without its last member.`,
+the line before it (prev) and its own: the SHA-256 of the line without its last member.
+With --cluster or --gateway, a line has the chain, the host and the record.`,
 		Example: "  sallyport log export --since 2026-11-01 > november.jsonl",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -144,7 +151,8 @@ the line before it (prev) and its own: the SHA-256 of the line without its last 
 			return a.showLog(cmd.Context(), l)
 		},
 	}
-	l.flags(cmd)
+	l.logFilter.flags(cmd)
+	l.clusterFilter.flags(cmd)
 	return cmd
 }
 
@@ -169,6 +177,9 @@ func (a *app) showLog(ctx context.Context, l logOptions) error {
 	}
 	if err != nil {
 		return err
+	}
+	if l.isSet() {
+		return a.showCopies(ctx, l)
 	}
 	from, err := l.startTime(time.Now())
 	if err != nil {

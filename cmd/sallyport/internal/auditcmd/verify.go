@@ -24,6 +24,7 @@ import (
 func logVerifyCommand(a *app) *cobra.Command {
 	var heads []string
 	var asJSON bool
+	var copies clusterFilter
 	cmd := &cobra.Command{
 		Use:   "verify [flags]",
 		Short: "verify that no audit record was changed or removed",
@@ -34,12 +35,24 @@ directory. It names the first record that was edited, removed, moved or inserted
 A user who can write the data directory can also forge a complete new log. A head
 that was stored elsewhere (sallyport log head) detects that: pass it with --head.
 
-Exit status: 0 if the log is intact, 1 if it is not.`,
+With --cluster it verifies the copies in the store of all gateways, each by itself, also
+of gateways that were lost: hashes, and the head that the gateway signed.
+
+Exit status: 0 if all is intact, 1 if it is not.`,
 		Example: `  sallyport log verify
   sallyport log head > /mnt/elsewhere/head && sallyport log verify --head /mnt/elsewhere/head`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.verifyLog(cmd.Context(), heads, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case copies.isSet() && len(heads) > 0:
+				return cli.Misuse(cmd, "--head is of the record of the data directory: leave out --cluster and --gateway")
+			case copies.isSet():
+				return a.verifyCopies(cmd.Context(), copies, asJSON)
+			}
+			return a.verifyLog(cmd.Context(), heads, asJSON)
+		},
 	}
+	copies.flags(cmd)
 	cmd.Flags().StringArrayVar(&heads, "head", nil, "a `HEAD` that was stored elsewhere: SEQ:HASH, or a file with one")
 	cli.JSONFlag(cmd, &asJSON)
 	return cmd
