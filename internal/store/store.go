@@ -105,6 +105,8 @@ type stream interface {
 	append(ctx context.Context, subject string, m message, after int64) (uint64, error)
 	// last returns the last message of a subject.
 	last(ctx context.Context, subject string) (message, error)
+	// lasts returns the last message of each subject with a prefix followed by ".>", in the order of their numbers.
+	lasts(ctx context.Context, pattern string) ([]message, error)
 	// next returns the first message at or after a number with a matching subject. The pattern is a subject, or a
 	// prefix followed by ".>".
 	next(ctx context.Context, pattern string, from uint64) (message, error)

@@ -58,23 +58,14 @@ func (j *Journals) Recent(ctx context.Context, q Query) (all []Found, err error)
 }
 
 // newest returns the last records of the copies that a query selects.
-func (j *Journals) newest(ctx context.Context, q Query) (all []store.Entry, err error) {
-	keys, err := j.log.Keys(ctx)
+func (j *Journals) newest(ctx context.Context, q Query) ([]store.Entry, error) {
+	all, err := j.log.Lasts(ctx, store.Key{q.Folder})
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range keys {
-		if len(key) != 2 || key[0] != q.Folder || q.Skip(key[1]) {
-			continue
-		}
-		last, err := j.log.Last(ctx, key)
-		if errors.Is(err, store.ErrUnreachable) {
-			return nil, err
-		}
-		if err == nil && journal.EndsInSuccess(last.Value) == q.Succeeded {
-			all = append(all, last)
-		}
-	}
+	all = slices.DeleteFunc(all, func(last store.Entry) bool {
+		return len(last.Key) != 2 || q.Skip(last.Key[1]) || journal.EndsInSuccess(last.Value) != q.Succeeded
+	})
 	slices.SortFunc(all, func(a, b store.Entry) int { return b.Time.Compare(a.Time) })
 	return all[:min(len(all), q.Most)], nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"testing"
@@ -328,6 +329,30 @@ func BenchmarkFence(b *testing.B) {
 		n, err := w.Begin(journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true})
 		if err = errors.Join(err, w.End(n, result(100), nil)); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRecent measures the search for the last programs among 200 copies at three servers.
+func BenchmarkRecent(b *testing.B) {
+	c := natscluster.Start(b, 3)
+	records, err := store.Connect(store.Remote{Server: c.Server(""), Replicas: 3})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = records.Close() })
+	all, err := Open(records, time.Hour, testutil.Logger(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 200 {
+		if _, err := all.append(b.Context(), store.Key{"ada", fmt.Sprintf("e-%d", i)}, 0, []byte("a journal")); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if found, err := all.newest(b.Context(), Query{Folder: "ada", Most: 50, Skip: func(string) bool { return false }}); err != nil || len(found) != 50 {
+			b.Fatal(len(found), err)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.Store) {
 		name string
 		run  func(t *testing.T, s *store.Store)
 	}{
-		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deletion}, {"kept", keepLimit}, {"removed", removal}, {"schedules", schedules},
+		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"lasts", lasts}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deletion}, {"kept", keepLimit}, {"removed", removal}, {"schedules", schedules},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, s) })
 	}
@@ -51,6 +51,38 @@ func want(t *testing.T, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) {
 		t.Errorf("error %v, want %v", err, kind)
+	}
+}
+
+// lasts: the newest record of each key of a prefix, the oldest first.
+func lasts(t *testing.T, s *store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	l := must[*store.Log](t)(s.Log("lasts", store.Limits{}))
+	newest := func(who string) (values []string) {
+		for _, e := range must[[]store.Entry](t)(l.Lasts(ctx, store.Key{who})) {
+			if last := must[store.Entry](t)(l.Last(ctx, e.Key)); last.Revision != e.Revision || !last.Time.Equal(e.Time) {
+				t.Errorf("%q: %+v, the last is %+v", e.Key, e, last)
+			}
+			values = append(values, strings.Join(e.Key, "/")+"="+string(e.Value))
+		}
+		return values
+	}
+	if got := newest("ada"); len(got) > 0 {
+		t.Errorf("of none: %q", got)
+	}
+	for _, one := range []string{"ada/1=a", "bob/1=b", "ada/2=c", "ada/3=d", "ada/1=e", "adam/1=f", "ada/1=g", "bob/1=h"} {
+		key, value, _ := strings.Cut(one, "=")
+		must[uint64](t)(l.Append(ctx, store.Key(strings.Split(key, "/")), []byte(value)))
+	}
+	if got := newest("ada"); !slices.Equal(got, []string{"ada/2=c", "ada/3=d", "ada/1=g"}) {
+		t.Errorf("the last ones: %q", got)
+	}
+	if err := l.Remove(ctx, store.Key{"ada", "3"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := newest("ada"); !slices.Equal(got, []string{"ada/2=c", "ada/1=g"}) {
+		t.Errorf("the last ones after one was removed: %q", got)
 	}
 }
 
