@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,6 +100,7 @@ func TestAuditCluster(t *testing.T) {
 		t.Errorf("an unknown one: %v\n%s", err, out)
 	}
 	one.wantMerged(t, names)
+	one.wantChains(t, names)
 	for _, s := range []*flowsSite{one, changed} {
 		if err := stop(s.cmd); err != nil {
 			t.Error(err)
@@ -166,5 +168,21 @@ func (s *flowsSite) wantMerged(t *testing.T, names []string) {
 	out, err = s.command("log", "--gateway", names[1][:8], "--kind", "log.opened").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), names[1][:8]+" ") || strings.Count(string(out), "\n") != 1 {
 		t.Errorf("records of one: %v\n%s", err, out)
+	}
+}
+
+// wantChains wants that the dashboard verifies all chains, and refuses the last one.
+func (s *flowsSite) wantChains(t *testing.T, names []string) {
+	t.Helper()
+	status, page := s.ask(t, http.MethodPost, "/ui/audit", "", "Authorization: Bearer "+flowsToken, "Content-Type: application/x-www-form-urlencoded")
+	rows := strings.Split(string(page), "<tr>")
+	if status != http.StatusOK || len(rows) != 5 {
+		t.Fatalf("the page: %d %s", status, page)
+	}
+	for _, row := range rows[2:] {
+		bad := strings.Contains(row, names[2])
+		if bad != strings.Contains(row, "record 1: it was edited") || bad == strings.Contains(row, "verified") {
+			t.Errorf("a chain: %s", row)
+		}
 	}
 }

@@ -21,6 +21,8 @@ type Activity interface {
 	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
 	// VerifyAudit verifies the whole log.
 	VerifyAudit(ctx context.Context) (audit.Report, error)
+	// VerifyChains verifies the copies of the logs of all gateways that share the store; none without such a store.
+	VerifyChains(ctx context.Context) ([]audit.Verified, error)
 }
 
 // Span is a position on a timeline, in percent of its length.

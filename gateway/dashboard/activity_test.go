@@ -155,6 +155,15 @@ func (h house) VerifyAudit(context.Context) (audit.Report, error) {
 	return r, nil
 }
 
+// VerifyChains finds that one of three chains is not intact.
+func (house) VerifyChains(context.Context) ([]audit.Verified, error) {
+	return []audit.Verified{
+		{Copied: audit.Copied{Chain: "0123456789abcdef", Host: "north"}, Report: audit.Report{First: 1, Last: 2345, Count: 2345, Time: noon}, Whole: true},
+		{Copied: audit.Copied{Chain: "fedcba9876543210", Host: "south"}, Report: audit.Report{First: 1, Last: 9, Count: 9, Time: noon, Problems: []audit.Problem{{Seq: 7, Text: "it was edited"}}}},
+		{Copied: audit.Copied{Chain: evil, Host: evil}, Report: audit.Report{Problems: []audit.Problem{{Seq: 1, Text: evil}}, Notes: []string{evil}}},
+	}, nil
+}
+
 // TestVerify: an operator has the log verified, and sees where it is broken.
 func TestVerify(t *testing.T) {
 	var told []string
@@ -165,7 +174,7 @@ func TestVerify(t *testing.T) {
 		status  int
 		has     []string
 	}{
-		{"op", house{}, nil, 200, []string{"The log is intact.", "1,230, read in", "record 5; those up to 4", "record 1,234", "1,200 records"}},
+		{"op", house{}, nil, 200, []string{"The log is intact.", "1,230, read in", "record 5; those up to 4", "record 1,234", "1,200 records", "0123456789abcdef", "north", "1 to 2,345", "verified", "fedcba9876543210", "refused</span><br>record 7: it was edited"}},
 		{"token", house{told: &told}, nil, 200, []string{"The log is not intact:", "record 700: ", "records 1235 to 1240 are missing", "/ui/audit?before=750"}},
 		{"ada", house{}, nil, 403, nil},
 		{"op", house{}, []string{"Sec-Fetch-Site: cross-site"}, 403, nil},

@@ -63,6 +63,8 @@ type VerifyPage struct {
 	Took time.Duration
 	// Problems are places where the log is not intact.
 	Problems []BrokenPlace
+	// Chains are those of all gateways that share the store.
+	Chains []audit.Verified
 }
 
 // BrokenPlace is a place where the log is not intact.
@@ -77,10 +79,15 @@ func (d auditPages) verify(r *request) (any, error) {
 	r.setTitle("Verification", Crumb{"Audit log", auditHome})
 	begun := time.Now()
 	report, err := d.service.VerifyAudit(r.Context())
-	p := VerifyPage{Report: report, Took: time.Since(begun)}
+	if err != nil {
+		return nil, err
+	}
+	p := VerifyPage{Report: report}
 	for _, one := range report.Problems {
 		p.Problems = append(p.Problems, BrokenPlace{one.String(), fmt.Sprintf("%s?before=%d", auditHome, one.Seq+auditSize/2)})
 	}
+	p.Chains, err = d.service.VerifyChains(r.Context())
+	p.Took = time.Since(begun)
 	return p, err
 }
 

@@ -227,3 +227,24 @@ func (v *verifier) noteFirst() {
 		v.Notes = append(v.Notes, fmt.Sprintf("the copy begins at record %d: those before were dropped as the oldest, or removed", v.anchor.Seq))
 	}
 }
+
+// Verified is a chain, and what the verification of its copy found.
+type Verified struct {
+	Copied
+	Report
+
+	// Whole says that there are no problems.
+	Whole bool `json:"ok"`
+}
+
+// VerifyCopies verifies chains, each by itself: see [VerifyCopy].
+func VerifyCopies(ctx context.Context, in *store.Store, chains []Copied) (all []Verified, err error) {
+	for _, c := range chains {
+		report, err := VerifyCopy(ctx, in, c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Verified{c, report, report.OK()})
+	}
+	return all, nil
+}

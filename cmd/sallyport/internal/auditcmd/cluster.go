@@ -129,26 +129,12 @@ func (a *app) printCopied(r audit.CopiedRecord, asJSON bool) error {
 	return err
 }
 
-// verifiedCopy is a chain, and what its verification found.
-type verifiedCopy struct {
-	audit.Copied
-	audit.Report
-
-	OK bool `json:"ok"`
-}
-
 // verifyCopies verifies each selected chain of the store by itself.
 func (a *app) verifyCopies(ctx context.Context, f clusterFilter, asJSON bool) error {
-	all, ok := []verifiedCopy{}, true
-	err := a.withCopies(ctx, f, func(in *store.Store, chains []audit.Copied) error {
-		for _, c := range chains {
-			report, err := audit.VerifyCopy(ctx, in, c)
-			if err != nil {
-				return err
-			}
-			all, ok = append(all, verifiedCopy{c, report, report.OK()}), ok && report.OK()
-		}
-		return nil
+	var all []audit.Verified
+	err := a.withCopies(ctx, f, func(in *store.Store, chains []audit.Copied) (err error) {
+		all, err = audit.VerifyCopies(ctx, in, chains)
+		return err
 	})
 	switch {
 	case err != nil:
@@ -157,7 +143,7 @@ func (a *app) verifyCopies(ctx context.Context, f clusterFilter, asJSON bool) er
 		return &tool.Error{Kind: tool.NotFound, Message: "no gateway has audit records in the store"}
 	case asJSON:
 		err = a.PrintJSON(struct {
-			Chains []verifiedCopy `json:"chains"`
+			Chains []audit.Verified `json:"chains"`
 		}{all})
 	default:
 		var b strings.Builder
@@ -166,7 +152,7 @@ func (a *app) verifyCopies(ctx context.Context, f clusterFilter, asJSON bool) er
 		}
 		err = a.Print(strings.TrimSuffix(b.String(), "\n"))
 	}
-	if err == nil && !ok {
+	if err == nil && slices.ContainsFunc(all, func(v audit.Verified) bool { return !v.Whole }) {
 		return cli.Status(cli.ExitFailed)
 	}
 	return err
