@@ -27,16 +27,16 @@ type ServerState struct {
 	Name string
 	// Connected says that it is the server of the connection.
 	Connected bool
-	// Offline says that no leader has heard of it for a while.
+	// Offline says that no leader had contact with it for a while.
 	Offline bool
 	// Replicas is how many streams it has, Leads how many of them it leads, and Behind in how many it lacks records: Lag of them.
 	Replicas, Leads, Behind int
 	Lag                     uint64
 
-	heard time.Duration // the shortest time since a leader heard of it; 0 if none has since it was elected
+	silence time.Duration // the shortest time since contact with a leader; 0 if there was none since an election
 }
 
-// offlineAfter is the time after which a server that no leader has heard of is offline.
+// offlineAfter is the time without contact after which a server is offline.
 const offlineAfter = 10 * time.Second
 
 // StreamState is the state of one bucket or log.
@@ -137,7 +137,7 @@ func serverStates(connected string, streams map[string]*jetstream.StreamInfo) []
 	list := make([]ServerState, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s := *all[name]
-		s.Offline = s.Leads == 0 && !s.Connected && s.Behind > 0 && (s.heard == 0 || s.heard > offlineAfter)
+		s.Offline = s.Leads == 0 && !s.Connected && s.Behind > 0 && (s.silence == 0 || s.silence > offlineAfter)
 		list = append(list, s)
 	}
 	return list
@@ -146,8 +146,8 @@ func serverStates(connected string, streams map[string]*jetstream.StreamInfo) []
 // follow adds a replica of a stream that the server does not lead.
 func (s *ServerState) follow(peer *jetstream.PeerInfo) {
 	s.Replicas++
-	if peer.Active > 0 && (s.heard == 0 || peer.Active < s.heard) { // 0 is of one that the leader has not heard of
-		s.heard = peer.Active
+	if peer.Active > 0 && (s.silence == 0 || peer.Active < s.silence) { // 0 is no contact yet
+		s.silence = peer.Active
 	}
 	if !peer.Current || peer.Offline {
 		s.Behind++
