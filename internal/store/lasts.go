@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -52,6 +53,7 @@ func (j *jet) lastsOnce(ctx context.Context, pattern string) ([]message, error) 
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = j.stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) }() // else the server keeps it until it is inactive
 	left := consumer.CachedInfo().NumPending
 	if left == 0 {
 		return nil, nil
@@ -62,19 +64,54 @@ func (j *jet) lastsOnce(ctx context.Context, pattern string) ([]message, error) 
 	}
 	defer messages.Stop()
 	found := map[string]message{}
+	var about jetstream.MsgMetadata // of the last message
 	for left > 0 {
-		msg, err := messages.Next(jetstream.NextContext(ctx))
+		msg, err := nextOf(ctx, messages)
+		switch {
+		case err != nil:
+			return nil, err
+		case msg == nil:
+			if left, err = undelivered(ctx, consumer, about); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		last, err := msg.Metadata()
 		if err != nil {
 			return nil, err
 		}
-		about, err := msg.Metadata()
-		if err != nil {
-			return nil, err
-		}
-		left = about.NumPending
+		about, left = *last, last.NumPending
 		found[msg.Subject()] = j.received(message{number: about.Sequence.Stream, time: about.Timestamp, data: msg.Data()}, msg.Subject(), msg.Headers())
 	}
 	return byNumber(found), nil
+}
+
+// quietTime is the time without a message after which the server is asked whether there are more: one that is removed before it is
+// delivered never comes.
+const quietTime = 50 * time.Millisecond
+
+// nextOf returns the next message, nil if there is none for a while.
+func nextOf(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
+	quiet, cancel := context.WithTimeout(ctx, quietTime)
+	defer cancel()
+	msg, err := messages.Next(jetstream.NextContext(quiet))
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, nil
+	}
+	return msg, err
+}
+
+// undelivered returns how many messages are still to come after the last one.
+func undelivered(ctx context.Context, consumer jetstream.Consumer, last jetstream.MsgMetadata) (uint64, error) {
+	info, err := consumer.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	received := uint64(0)
+	if last.Consumer == info.Name { // the client makes another consumer when it has missed a message
+		received = last.Sequence.Consumer
+	}
+	return info.NumPending + info.Delivered.Consumer - received, nil
 }
 
 func (s *memory) lasts(ctx context.Context, pattern string) ([]message, error) {

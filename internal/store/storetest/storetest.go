@@ -30,7 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.Store) {
 		name string
 		run  func(t *testing.T, s *store.Store)
 	}{
-		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"lasts", lasts}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deletion}, {"kept", keepLimit}, {"removed", removal}, {"schedules", schedules},
+		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"lasts", lasts}, {"lasts removed", lastsRemoved}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deletion}, {"kept", keepLimit}, {"removed", removal}, {"schedules", schedules},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, s) })
 	}
@@ -51,6 +51,30 @@ func want(t *testing.T, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) {
 		t.Errorf("error %v, want %v", err, kind)
+	}
+}
+
+// lastsRemoved: a record that is removed while the newest ones are listed does not delay the list.
+func lastsRemoved(t *testing.T, s *store.Store) {
+	t.Helper()
+	l := must[*store.Log](t)(s.Log("lasts_removed", store.Limits{}))
+	must[uint64](t)(l.Append(t.Context(), store.Key{"ada", "kept"}, []byte("a")))
+	key := store.Key{"ada", "removed"}
+	for range 40 {
+		must[uint64](t)(l.Append(t.Context(), key, []byte("b")))
+		var removed sync.WaitGroup
+		removed.Go(func() {
+			if err := l.Remove(t.Context(), key); err != nil {
+				t.Error(err)
+			}
+		})
+		limited, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		found, err := l.Lasts(limited, store.Key{"ada"})
+		cancel()
+		removed.Wait()
+		if err != nil || len(found) == 0 || found[0].Key[1] != "kept" {
+			t.Fatalf("%+v, %v", found, err)
+		}
 	}
 }
 
