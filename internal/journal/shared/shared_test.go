@@ -309,8 +309,9 @@ func noAnswer(t *testing.T, c *natscluster.Cluster) {
 	})
 }
 
-// BenchmarkFence measures a call that is recorded at three servers before it is made.
-func BenchmarkFence(b *testing.B) {
+// atThreeServers returns the copies of journals at three servers.
+func atThreeServers(b *testing.B) *Journals {
+	b.Helper()
 	c := natscluster.Start(b, 3)
 	records, err := store.Connect(store.Remote{Server: c.Server(""), Replicas: 3})
 	if err != nil {
@@ -321,6 +322,12 @@ func BenchmarkFence(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return all
+}
+
+// BenchmarkFence measures a call that is recorded at three servers before it is made.
+func BenchmarkFence(b *testing.B) {
+	all := atThreeServers(b)
 	w, err := journal.Create(b.TempDir(), journal.Header{ID: "e-1"}, nil, &journal.Options{Copy: all.Copy("ada", "e-1")})
 	if err != nil {
 		b.Fatal(err)
@@ -335,16 +342,7 @@ func BenchmarkFence(b *testing.B) {
 
 // BenchmarkRecent measures the search for the last programs among 200 copies at three servers.
 func BenchmarkRecent(b *testing.B) {
-	c := natscluster.Start(b, 3)
-	records, err := store.Connect(store.Remote{Server: c.Server(""), Replicas: 3})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = records.Close() })
-	all, err := Open(records, time.Hour, testutil.Logger(b))
-	if err != nil {
-		b.Fatal(err)
-	}
+	all := atThreeServers(b)
 	for i := range 200 {
 		if _, err := all.append(b.Context(), store.Key{"ada", fmt.Sprintf("e-%d", i)}, 0, []byte("a journal")); err != nil {
 			b.Fatal(err)
