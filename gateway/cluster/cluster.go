@@ -108,7 +108,7 @@ func (c *Cluster) Report(ctx context.Context) (Members, error) {
 	if err != nil {
 		r.Problem = "the workers cannot be asked: " + sanitize.Line(err.Error(), 300)
 	} else if unanswered != nil {
-		r.Problem = "the servers cannot be asked: " + sanitize.Line(unanswered.Error(), 300)
+		r.Problem = "the NATS servers do not answer: " + sanitize.Line(unanswered.Error(), 300)
 	}
 	for _, w := range found {
 		r.Workers = append(r.Workers, workerOf(w, c.set.Sandbox.Placement))

@@ -23,11 +23,11 @@ func (a *app) statusCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
-		Short: "show the gateways, the workers and the servers",
-		Long: `Status asks the servers of store: in upstreams.yaml which gateways share the store, and
-the workers that have joined what they are. It shows the programs of each, when it
-started, its last heartbeat, and whether it is alive or lost. For the servers it shows
-how many streams they keep and lead, and how many records they lack.`,
+		Short: "show the gateways, the workers and the NATS servers",
+		Long: `Status lists the gateways that share the store (store: in upstreams.yaml), the workers
+that have joined, and the NATS servers of the store. For gateways and workers it shows
+their programs, start, last heartbeat and state; for servers, how many streams they keep
+and lead, and how many records they lack.`,
 		Example: "  sallyport cluster status\n  sallyport cluster status --json",
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context(), asJSON) },
@@ -49,7 +49,7 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	if unanswered != nil {
-		a.Say("the store does not answer: " + sanitize.Line(unanswered.Error(), 300))
+		a.Say("the NATS servers of the store do not answer: " + sanitize.Line(unanswered.Error(), 300))
 	}
 	if asJSON {
 		return a.PrintJSON(found)
