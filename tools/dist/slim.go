@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,12 +27,15 @@ type patch struct {
 type filePatch struct {
 	name    string
 	changes [][2]string
+	from    string // another file of the module, which is changed in its place; "" is the file itself
 }
 
 // patches are the changes of libraries. Nothing that the program does is changed:
 //
 //   - A template can call a method by its name, so the linker keeps every exported method of every type. Templates of
 //     this project call functions only, which a test checks.
+//   - The compiler makes a copy of the functions that sort slices for each type of elements, over a hundred. Package sort has the same
+//     functions for elements by their index, once.
 //   - bleve decodes, indexes and compares geographic shapes; there are none in the index, and no queries of them.
 //   - bleve registers the formats of its segments on disk, of seven versions, and an older kind of index with its stores. The
 //     index here is of the newer kind, and its segments have a format of their own, in memory.
@@ -47,50 +51,67 @@ type filePatch struct {
 func patches() []patch {
 	const gob = "\t\"encoding/gob\"\n"
 	return []patch{
-		{"", []filePatch{{"text/template/exec.go", [][2]string{{"\tif method := ptr.MethodByName(fieldName); method.IsValid() {\n" +
-			"\t\treturn s.evalCall(dot, method, false, node, fieldName, args, final)\n\t}\n", ""}}}}},
-		{"github.com/blevesearch/geo", []filePatch{{"geojson/geojson_shapes_util.go", withoutShapes}}},
+		{"", []filePatch{
+			{name: "text/template/exec.go", changes: [][2]string{{"\tif method := ptr.MethodByName(fieldName); method.IsValid() {\n" +
+				"\t\treturn s.evalCall(dot, method, false, node, fieldName, args, final)\n\t}\n", ""}}},
+			{name: "slices/sort.go", changes: [][2]string{{"pdqsortCmpFunc(x, 0, n, bits.Len(uint(n)), cmp)", "pdqsort_func(indexed(x, cmp), 0, n, bits.Len(uint(n)))"}, {"stableCmpFunc(x, len(x), cmp)", "stable_func(indexed(x, cmp), len(x))"}}},
+			{name: "slices/zsortanyfunc.go", changes: sortIndexed, from: "sort/zsortfunc.go"},
+		}},
+		{"github.com/blevesearch/geo", []filePatch{{name: "geojson/geojson_shapes_util.go", changes: withoutShapes}}},
 		{"github.com/blevesearch/bleve/v2", []filePatch{
-			{"geo/geo_s2plugin_impl.go", [][2]string{{"func init() {\n\tregisterS2RegionTermIndexer()\n}\n", ""}}},
-			{"index/scorch/snapshot_index.go", [][2]string{{"geov2.NewQuery(shape, relation)", "geov2.Query(nil)"}}},
-			{"index/scorch/segment_plugin.go", segmentFormats()},
-			{"index/upsidedown/index_reader.go", sizeOf("ir")}, {"index/upsidedown/reader.go", sizeOf("tfr", "cdr")},
-			{"index/upsidedown/upsidedown.go", [][2]string{{"registry.RegisterIndexType(Name, NewUpsideDownCouch)", "error(nil)"}}},
-			{"index/upsidedown/store/boltdb/store.go", withoutStore}, {"index/upsidedown/store/gtreap/store.go", withoutStore},
+			{name: "geo/geo_s2plugin_impl.go", changes: [][2]string{{"func init() {\n\tregisterS2RegionTermIndexer()\n}\n", ""}}},
+			{name: "index/scorch/snapshot_index.go", changes: [][2]string{{"geov2.NewQuery(shape, relation)", "geov2.Query(nil)"}}},
+			{name: "index/scorch/segment_plugin.go", changes: segmentFormats()},
+			{name: "index/upsidedown/index_reader.go", changes: sizeOf("ir")}, {name: "index/upsidedown/reader.go", changes: sizeOf("tfr", "cdr")},
+			{name: "index/upsidedown/upsidedown.go", changes: [][2]string{{"registry.RegisterIndexType(Name, NewUpsideDownCouch)", "error(nil)"}}},
+			{name: "index/upsidedown/store/boltdb/store.go", changes: withoutStore}, {name: "index/upsidedown/store/gtreap/store.go", changes: withoutStore},
 		}},
 		{"github.com/evanw/esbuild", []filePatch{
-			{"internal/cache/cache_ast.go", [][2]string{{"ast := css_parser.Parse(tempLog, source, options)", "ast := css_ast.AST{}\n\ttempLog.AddError(nil, logger.Range{}, \"style sheets cannot be imported\")"}}},
-			{"internal/linker/linker.go", [][2]string{
+			{name: "internal/cache/cache_ast.go", changes: [][2]string{{"ast := css_parser.Parse(tempLog, source, options)", "ast := css_ast.AST{}\n\ttempLog.AddError(nil, logger.Range{}, \"style sheets cannot be imported\")"}}},
+			{name: "internal/linker/linker.go", changes: [][2]string{
 				{"\t\"github.com/evanw/esbuild/internal/css_parser\"\n", ""},
 				{"\tchunk := &c.chunks[chunkIndex]\n\n\ttimer := c.timer.Fork()\n\tif timer != nil {\n\t\ttimeName := fmt.Sprintf(\"Generate chunk %q\", path.Clean(config.TemplateToString(chunk.finalTemplate)))\n\t\ttimer.Begin(timeName)\n\t\tdefer c.timer.Join(timer)\n\t\tdefer timer.End(timeName)\n\t}\n\n\tchunkRepr := chunk.chunkRepr.(*chunkReprCSS)\n…func wrapRulesWithConditions(", "\tpanic(\"style sheets are not parsed\")\n}\n\nfunc wrapRulesWithConditions("},
 			}},
 		}},
 		{"github.com/nats-io/nats-server/v2", []filePatch{
-			{"server/server.go", [][2]string{
+			{name: "server/server.go", changes: [][2]string{
 				{"\t_ \"net/http/pprof\"\n", ""}, {"\t\ts.startMQTT()\n", ""}, {"\t\ts.startWebsocketServer()\n", ""}, {"err := s.StartMonitoring(); err", "err := error(nil); err"},
 				{"\t\ts.startGateways()\n", ""}, {"\t\ts.startLeafNodeAcceptLoop()\n", ""}, {"\t\ts.solicitLeafNodeRemotes(opts.LeafNode.Remotes)\n", ""},
 			}},
-			{"server/parser.go", [][2]string{{"return c.mqttParse(buf)", "return nil"}}},
-			{"server/events.go", [][2]string{
+			{name: "server/parser.go", changes: [][2]string{{"return c.mqttParse(buf)", "return nil"}}},
+			{name: "server/events.go", changes: [][2]string{
 				{"\tmonSrvc := map[string]sysMsgHandler{\n…\tfor name, req := range monSrvc {\n", "\tmonSrvc := map[string]sysMsgHandler{}\n\tvar profilez msgHandler\n\tfor name, req := range monSrvc {\n"},
 				{"\textractAccount := func(subject string) (string, error) {\n…\tfor name, req := range monAccSrvc {\n", "\tmonAccSrvc := map[string]sysMsgHandler{}\n\tfor name, req := range monAccSrvc {\n"},
 			}},
-			{"server/opts.go", [][2]string{{"\tm, digest, err := conf.ParseFileWithChecksDigest(configFile)\n…\treturn o.processConfigFile(configFile, m)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
-			{"server/reload.go", [][2]string{{"\tnewOpts, err := ProcessConfigFile(configFile)\n…\treturn s.ReloadOptions(newOpts)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
+			{name: "server/opts.go", changes: [][2]string{{"\tm, digest, err := conf.ParseFileWithChecksDigest(configFile)\n…\treturn o.processConfigFile(configFile, m)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
+			{name: "server/reload.go", changes: [][2]string{{"\tnewOpts, err := ProcessConfigFile(configFile)\n…\treturn s.ReloadOptions(newOpts)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
 		}},
-		{"github.com/nats-io/nats.go", []filePatch{{"encoders/builtin/gob_enc.go", [][2]string{{gob, "\t\"encoding/json\"\n"}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
-		{"github.com/nyaruka/phonenumbers", []filePatch{{"geocoding.go", [][2]string{{"\t\"golang.org/x/text/language/display\"\n", ""}, {"return display.Regions(langT).Name(reg), nil", "_ = langT\n\treturn reg.String(), nil"}}}}},
-		{"github.com/modelcontextprotocol/go-sdk", []filePatch{{"mcp/server.go", [][2]string{{gob, ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
-		{"cel.dev/cel-go", []filePatch{{"common/env/io.go", sameYAML}, {"ext/encoders.go", sameYAML}}},
-		{"github.com/gorilla/securecookie", []filePatch{{"securecookie.go", [][2]string{{gob, ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
+		{"github.com/nats-io/nats.go", []filePatch{{name: "encoders/builtin/gob_enc.go", changes: [][2]string{{gob, "\t\"encoding/json\"\n"}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
+		{"github.com/nyaruka/phonenumbers", []filePatch{{name: "geocoding.go", changes: [][2]string{{"\t\"golang.org/x/text/language/display\"\n", ""}, {"return display.Regions(langT).Name(reg), nil", "_ = langT\n\treturn reg.String(), nil"}}}}},
+		{"github.com/modelcontextprotocol/go-sdk", []filePatch{{name: "mcp/server.go", changes: [][2]string{{gob, ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
+		{"cel.dev/cel-go", []filePatch{{name: "common/env/io.go", changes: sameYAML}, {name: "ext/encoders.go", changes: sameYAML}}},
+		{"github.com/gorilla/securecookie", []filePatch{{name: "securecookie.go", changes: [][2]string{{gob, ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
 		{"go.opentelemetry.io/proto/otlp", []filePatch{
-			{"collector/trace/v1/trace_service_grpc.pb.go", nil}, {"collector/trace/v1/trace_service.pb.gw.go", nil},
-			{"collector/metrics/v1/metrics_service_grpc.pb.go", nil}, {"collector/metrics/v1/metrics_service.pb.gw.go", nil},
+			{name: "collector/trace/v1/trace_service_grpc.pb.go"}, {name: "collector/trace/v1/trace_service.pb.gw.go"},
+			{name: "collector/metrics/v1/metrics_service_grpc.pb.go"}, {name: "collector/metrics/v1/metrics_service.pb.gw.go"},
 		}},
-		{"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", []filePatch{{"internal/otlpconfig/options.go", withoutGRPC("Traces", "\t_ = userAgent\n")}}},
-		{"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp", []filePatch{{"internal/oconf/options.go", withoutGRPC("Metrics", "")}}},
+		{"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", []filePatch{{name: "internal/otlpconfig/options.go", changes: withoutGRPC("Traces", "\t_ = userAgent\n")}}},
+		{"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp", []filePatch{{name: "internal/oconf/options.go", changes: withoutGRPC("Metrics", "")}}},
 	}
 }
+
+// sortIndexed is what package sort has, for slices of any type.
+var sortIndexed = [][2]string{{"package sort\n", `package slices
+
+type lessSwap struct {
+	Less func(i, j int) bool
+	Swap func(i, j int)
+}
+
+func indexed[S ~[]E, E any](x S, cmp func(a, b E) int) lessSwap {
+	return lessSwap{func(i, j int) bool { return cmp(x[i], x[j]) < 0 }, func(i, j int) { x[i], x[j] = x[j], x[i] }}
+}
+`}}
 
 // sameYAML uses the YAML library of the settings.
 var sameYAML = [][2]string{{"\"go.yaml.in/yaml/v3\"", "\"gopkg.in/yaml.v3\""}}
@@ -297,7 +318,7 @@ func (p patch) source(ctx context.Context, root string) (string, error) {
 // write writes the patched files to a copy of their module.
 func (p patch) write(from, to string) error {
 	for _, f := range p.files {
-		data, err := os.ReadFile(filepath.Join(from, f.name))
+		data, err := os.ReadFile(filepath.Join(from, cmp.Or(f.from, f.name)))
 		if err != nil {
 			return err
 		}

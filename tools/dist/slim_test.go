@@ -45,7 +45,7 @@ func TestApply(t *testing.T) {
 		{"b", "ac", ""},
 		{"b", "abcb", ""},
 	} {
-		got, err := filePatch{"file", [][2]string{{c.from, "X"}}}.apply(c.text)
+		got, err := filePatch{name: "file", changes: [][2]string{{c.from, "X"}}}.apply(c.text)
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%q in %q: %q, %v", c.from, c.text, got, err)
 		}
