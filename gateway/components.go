@@ -93,7 +93,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	g.Guard.Catalog = g.Catalog
 	g.View = &confine.View{Endpoints: g.Endpoints, Catalog: g.Catalog, Policy: g.Guard, Groups: g.opts.Directory.Groups}
 	g.Skills = skills.New(skills.Options{
-		DataDir: g.opts.DataDir, Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, Environments: g.Environments, History: g.History, Auditor: g.Auditor, Guard: g.Guard,
+		DataDir: g.opts.DataDir, Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, Environments: g.Environments, History: g.History, Auditor: g.Auditor, Guard: g.Guard, Directory: g.opts.Directory,
 	})
 	g.Replay = replay.New(replay.Options{Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
 	g.Searcher, err = toolsearch.New(toolsearch.Options{

@@ -121,7 +121,7 @@ func settings() map[string][]string {
 		"docs/how-to/troubleshooting.md":        {"60 s"},
 		"docs/how-to/workflows.md":              {"20 s", "30 s", "5 requests a second"},
 		"docs/reference/bridge.md":              {"10 s", "30 s", "100 ms"},
-		"docs/reference/tools.md":               {"193 tokens", "554 tokens", "297 tokens", "135 tokens", "53 tokens", "127 tokens", "283 tokens", "0 tokens"},
+		"docs/reference/tools.md":               {"193 tokens", "554 tokens", "317 tokens", "135 tokens", "53 tokens", "127 tokens", "283 tokens", "0 tokens"},
 	}
 }
 

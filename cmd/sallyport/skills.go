@@ -24,8 +24,9 @@ func skillsCommand(a *app) *cobra.Command {
 		Short: "see skills that programs saved, and decide which are shared",
 		Long: `Skills are code that programs saved to import it again. Each principal has their
 own. With skills.scope: shared in upstreams.yaml a skill can be offered to all
-principals, once it is approved here. An approval is for the current files: if
-they change, the shared skill is not used until it is approved again.`,
+principals, or to groups that it names, once it is approved here. An approval is
+for the current files: if they change, the shared skill is not used until it is
+approved again.`,
 		Example: `  sallyport skills review
   sallyport skills approve weekly-report@9f86d081884c`,
 	}
@@ -100,8 +101,8 @@ Characters that do not show are written as <U+200B>.`,
 func skillsApproveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "approve NAME[@DIGEST]...", Short: "share skills that wait",
-		Long: `Approve shares skills with all principals. With @DIGEST behind the name, as review
-prints it, only what you have seen is approved.`,
+		Long: `Approve shares skills with all principals, or with the groups in their SKILL.md. With
+@DIGEST behind the name, as review prints it, only what you have seen is approved.`,
 		Example: "  sallyport skills approve weekly-report@9f86d081884c",
 		Args:    cli.SomeNames("name"),
 		RunE: func(_ *cobra.Command, names []string) error {

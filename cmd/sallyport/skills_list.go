@@ -24,6 +24,8 @@ type skillJSON struct {
 	Version     int    `json:"version,omitempty"`
 	Language    string `json:"language,omitempty"`
 	Description string `json:"description,omitempty"`
+	// Groups restricts the skill to members of these groups; none: all principals see it.
+	Groups []string `json:"groups,omitempty"`
 	// Problem is why it cannot be read.
 	Problem string `json:"problem,omitempty"`
 }
@@ -34,7 +36,11 @@ func (j skillJSON) line() string {
 		return j.Name + ": " + trust.Visible(j.Problem)
 	}
 	about, _, _ := strings.Cut(j.Description, "\n")
-	return fmt.Sprintf("%s %d (%s): %s", j.Name, j.Version, j.Language, trust.Visible(about))
+	audience := ""
+	if len(j.Groups) > 0 {
+		audience = ", for " + trust.Visible(strings.Join(j.Groups, ", "))
+	}
+	return fmt.Sprintf("%s %d (%s%s): %s", j.Name, j.Version, j.Language, audience, trust.Visible(about))
 }
 
 func (a *app) skillsList(s *skill.Store, owner string, shared, asJSON bool) error {
@@ -49,7 +55,7 @@ func (a *app) skillsList(s *skill.Store, owner string, shared, asJSON bool) erro
 		if found, err := loadSkill(s, owner, name, 0, shared); err != nil {
 			one.Problem = err.Error()
 		} else {
-			one.Version, one.Language, one.Description = found.Version, found.Language, found.Description
+			one.Version, one.Language, one.Description, one.Groups = found.Version, found.Language, found.Description, found.Groups
 		}
 		list.Skills, lines = append(list.Skills, one), append(lines, one.line())
 	}

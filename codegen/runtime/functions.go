@@ -108,9 +108,9 @@ func saveSkill() Function {
 	doc := `from_execution is "last" or an id: that program becomes a function, and params names literals of it, {"repo": "octo/hello"}. tests run before it is saved; an existing name gets a new version.`
 	return Function{
 		Name: "save_skill", Summary: "Keeps code as a skill that later programs import.", Words: "reuse reusable snippet script function library remember code write create share",
-		Python: Form{Signature: "save_skill(name: str, code: str | None = None, description: str | None = None, language: str | None = None, params: dict | None = None, from_execution: str | None = None, tests: str | None = None, scope: str | None = None) -> str",
+		Python: Form{Signature: "save_skill(name: str, code: str | None = None, description: str | None = None, language: str | None = None, params: dict | None = None, from_execution: str | None = None, tests: str | None = None, scope: str | None = None, groups: list[str] | None = None) -> str",
 			Doc: doc + " Then: from skills.NAME import function"},
-		TypeScript: Form{Signature: "save_skill(name: string, options?: { code?: string, description?: string, params?: object, from_execution?: string, tests?: string, scope?: \"private\" | \"shared\" }): Promise<string>",
+		TypeScript: Form{Signature: "save_skill(name: string, options?: { code?: string, description?: string, params?: object, from_execution?: string, tests?: string, scope?: \"private\" | \"shared\", groups?: string[] }): Promise<string>",
 			Doc: doc + ` Then: import { fn } from "skills/NAME"`},
 	}
 }

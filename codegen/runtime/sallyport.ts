@@ -50,6 +50,8 @@ export interface SkillOptions {
   from_execution?: string;
   tests?: string;
   scope?: "private" | "shared";
+  /** The groups that see it, [] for everybody. */
+  groups?: string[];
 }
 
 interface Runtime {

@@ -46,6 +46,9 @@ func (a agent) callContext(ctx context.Context, made *toolcall.Attempt) context.
 	}
 	ctx = tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.Principal), a.Session), a.Client)
 	ctx = tool.WithEndpoint(ctx, a.Endpoint)
+	if a.Remote {
+		ctx = tool.WithRemote(ctx)
+	}
 	return s.In(a.Place.In(ctx))
 }
 

@@ -33,7 +33,8 @@ func saveSkillTool() *mcp.Tool {
 			`"from_execution":{"type":"string","description":"instead of code: \"last\" program that worked, or its id"},` +
 			`"params":{"type":"object","description":"its literals to become parameters: {\"repo\":\"octo/hello\"}"},` +
 			`"tests":{"type":"string","description":"must pass"},` +
-			`"scope":{"enum":["private","shared"]}}}`),
+			`"scope":{"enum":["private","shared"]},` +
+			`"groups":{"type":"array","items":{"type":"string"},"description":"only they see it"}}}`),
 	}
 }
 
@@ -66,7 +67,7 @@ func (s skillTools) save(ctx context.Context, args json.RawMessage) (*mcp.CallTo
 	var d skills.SkillDraft
 	if err := decodeArguments(args, map[string]any{
 		"name": &d.Name, "code": &d.Code, "description": &d.Description, "language": &d.Language, "from_execution": &d.From,
-		"params": &d.Params, "tests": &d.Tests, "scope": &d.Scope,
+		"params": &d.Params, "tests": &d.Tests, "scope": &d.Scope, "groups": &d.Groups,
 	}, map[string]any{"skill_name": &d.Name}); err != nil {
 		return nil, err
 	}

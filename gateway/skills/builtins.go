@@ -20,7 +20,7 @@ import (
 func (s *Library) Builtins() map[string]toolsearch.Builtin {
 	return map[string]toolsearch.Builtin{
 		"save_skill": toolsearch.NewBuiltin(s.saveForProgram, `"name":{"type":"string"},"code":{"type":"string"},"description":{"type":"string"},"language":{"type":"string"},"params":{"type":"object"},`+
-			`"from_execution":{"type":"string"},"tests":{"type":"string"},"scope":{"type":"string"}`, "name"),
+			`"from_execution":{"type":"string"},"tests":{"type":"string"},"scope":{"type":"string"},"groups":{"type":"array","items":{"type":"string"}}`, "name"),
 		"load_skill":   toolsearch.NewBuiltin(s.loadForProgram, `"name":{"type":"string"},"version":{"type":"integer"}`, "name"),
 		"list_skills":  toolsearch.NewBuiltin(s.listForProgram, `"query":{"type":"string"}`),
 		"skill_infos":  toolsearch.NewBuiltin(s.infosForProgram, ""),
@@ -33,6 +33,7 @@ func (s *Library) saveForProgram(ctx context.Context, args json.RawMessage) (str
 		Name, Code, Description, Language, Tests, Scope string
 		From                                            string `json:"from_execution"`
 		Params                                          map[string]json.RawMessage
+		Groups                                          *[]string
 	}
 	if err := json.Unmarshal(args, &in); err != nil {
 		return "", toolcall.Invalid("arguments must be one JSON object", "")
@@ -45,7 +46,7 @@ func (s *Library) saveForProgram(ctx context.Context, args json.RawMessage) (str
 		return "", err
 	}
 	defer done()
-	return s.SaveSkill(ctx, SkillDraft{Name: in.Name, Code: in.Code, Description: in.Description, Language: in.Language, From: in.From, Params: in.Params, Tests: in.Tests, Scope: in.Scope})
+	return s.SaveSkill(ctx, SkillDraft{Name: in.Name, Code: in.Code, Description: in.Description, Language: in.Language, From: in.From, Params: in.Params, Tests: in.Tests, Scope: in.Scope, Groups: in.Groups})
 }
 
 func (s *Library) loadForProgram(ctx context.Context, args json.RawMessage) (string, error) {
@@ -69,7 +70,10 @@ func (s *Library) listForProgram(ctx context.Context, args json.RawMessage) (str
 
 // infosForProgram returns the names and descriptions of the skills, as JSON.
 func (s *Library) infosForProgram(ctx context.Context, _ json.RawMessage) (string, error) {
-	list, err := s.SkillList(ctx)
+	if s.store == nil {
+		return "", noStoreError()
+	}
+	list, err := s.findSkills(ctx, viewOf(ctx, s), "", 0)
 	if err != nil {
 		return "", err
 	}

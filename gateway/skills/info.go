@@ -24,6 +24,8 @@ type SkillInfo struct {
 	Scope string `json:"scope"`
 	// Author is who asked for it to be shared.
 	Author string `json:"author,omitempty"`
+	// Groups restricts it to members of these groups, by its SKILL.md; empty: all principals see it.
+	Groups []string `json:"groups,omitempty"`
 	// Import is the line that imports it; "" where it has no code.
 	Import string `json:"import,omitempty"`
 	// Functions are the signatures of what it exports, the main one first; Parameters are those of the main one.
@@ -69,13 +71,13 @@ type SkillTool struct {
 
 const scopePending = "pending"
 
-// SkillList returns the skills of the caller and the shared ones, by name; for an operator also the pending ones. It reads
+// SkillList returns the skills of the caller and the shared ones that it sees, by name; for an operator also the pending ones. It reads
 // files and runs nothing. Errors are *tool.Error.
 func (s *Library) SkillList(ctx context.Context) ([]SkillInfo, error) {
 	if s.store == nil {
 		return nil, noStoreError()
 	}
-	found, err := s.findSkills(ctx, "", 0)
+	found, err := s.findSkills(ctx, pageView(ctx, s), "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +100,7 @@ func (s *Library) SkillList(ctx context.Context) ([]SkillInfo, error) {
 
 func (s *Library) skillInfo(one foundSkill) SkillInfo {
 	info := SkillInfo{
-		Name: one.Name, Description: one.Description, Language: one.Language, Version: one.Version, Scope: scopePrivate, Author: one.Author,
+		Name: one.Name, Description: one.Description, Language: one.Language, Version: one.Version, Scope: scopePrivate, Author: one.Author, Groups: one.Groups,
 		Functions: one.Functions, Parameters: one.Parameters, Tested: one.Tests() != "",
 	}
 	if one.shared {
@@ -117,7 +119,7 @@ func (s *Library) skillInfo(one foundSkill) SkillInfo {
 
 // SkillOf returns a skill that the caller can import, a version of it, the current one for 0. Errors are *tool.Error.
 func (s *Library) SkillOf(ctx context.Context, name string, version int) (SkillDetail, error) {
-	one, err := s.skill(ctx, name, version)
+	one, err := pageView(ctx, s).skill(ctx, name, version)
 	if err != nil {
 		return SkillDetail{}, err
 	}

@@ -23,6 +23,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/toolsearch"
+	"sallyport/internal/access"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
@@ -48,6 +49,8 @@ type SkillDraft struct {
 	Tests string
 	// Scope is "private" or "shared"; "" is private.
 	Scope string
+	// Groups are the groups that see the skill, an empty list for everybody; nil keeps them.
+	Groups *[]string
 }
 
 // Options configure a library. All but DataDir are required.
@@ -61,6 +64,8 @@ type Options struct {
 	History      *history.History
 	Auditor      *auditor.Auditor
 	Guard        *guard.Guard
+	// Directory has the groups of principals.
+	Directory *access.Directory
 }
 
 // Executor runs the code of skills in sandboxes.
@@ -82,9 +87,11 @@ type Library struct {
 
 	opts  Options
 	store *skill.Store // nil: skills are disabled
+	// shared are the groups of the shared skills.
+	shared sharedGroups
 
 	mu          sync.Mutex
-	indexes     map[string]*skillIndex // by principal
+	indexes     map[string]*skillIndex // by key of a view
 	analyses    map[string]analysis    // of skills without recorded signatures, by digest
 	lastSuccess map[string]string      // the last successful execution, by principal and session
 }
@@ -125,37 +132,41 @@ type foundSkill struct {
 	problem error // why it cannot be imported
 }
 
-// skill finds a skill for the caller: their own, else a shared one. Errors are *tool.Error.
+// skill finds a skill for a program of the caller: their own, else a shared one. Errors are *tool.Error.
 func (s *Library) skill(ctx context.Context, name string, version int) (foundSkill, error) {
-	if s.store == nil {
+	return viewOf(ctx, s).skill(ctx, name, version)
+}
+
+func (v view) skill(ctx context.Context, name string, version int) (foundSkill, error) {
+	if v.store == nil {
 		return foundSkill{}, noStoreError()
 	}
 	asked := strings.TrimPrefix(toolcall.TrimName(name), toolcall.SkillsID+".")
 	plainName, err := skill.Name(asked)
 	if err != nil {
-		return foundSkill{}, s.notFoundError(ctx, asked)
+		return foundSkill{}, v.notFoundError(ctx, asked)
 	}
 	if candidate := toolcall.ScopeOf(ctx).Candidate; candidate != nil && candidate.Name == plainName {
 		return foundSkill{Skill: *candidate}, nil
 	}
-	one, err := s.store.Load(tool.Principal(ctx), plainName, version)
+	one, err := v.own(plainName, version)
 	if err == nil {
 		return foundSkill{Skill: one}, nil
 	}
 	if !errors.Is(err, skill.ErrNotFound) {
 		return foundSkill{}, &tool.Error{Kind: tool.Invalid, Message: "skill " + plainName + " cannot be read: " + sanitize.Line(err.Error(), 200)}
 	}
-	one, err = s.store.LoadShared(plainName, version)
+	one, err = v.sharedSkill(plainName, version)
 	switch {
 	case err == nil:
 		return foundSkill{Skill: one, shared: true}, nil
 	case errors.Is(err, skill.ErrNotFound):
 		if version > 0 {
-			if current, err := s.skill(ctx, name, 0); err == nil {
-				return foundSkill{}, s.noVersionError(ctx, current, version)
+			if current, err := v.skill(ctx, name, 0); err == nil {
+				return foundSkill{}, v.noVersionError(ctx, current, version)
 			}
 		}
-		return foundSkill{}, s.notFoundError(ctx, asked)
+		return foundSkill{}, v.notFoundError(ctx, asked)
 	}
 	return foundSkill{}, &tool.Error{Kind: tool.Denied, Message: "skill " + plainName + " cannot be used: " + sanitize.Line(err.Error(), 200), Hint: "an operator must approve it: sallyport skills review"}
 }
@@ -181,13 +192,13 @@ func (s *Library) Modules(ctx context.Context) []string {
 	if s.store == nil {
 		return nil
 	}
-	names := append(s.store.Names(tool.Principal(ctx)), s.store.SharedNames()...)
-	slices.Sort(names)
-	names = slices.Compact(names)
-	for i, name := range names {
-		names[i] = skill.Module(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine, err := s.indexFor(viewOf(ctx, s))
+	if err != nil {
+		return nil
 	}
-	return names
+	return slices.Sorted(maps.Keys(mine.skills))
 }
 
 // SaveSkill saves a new version of a skill for the caller and returns text for the model. Errors are *tool.Error.
@@ -243,11 +254,14 @@ func checkScope(scope string, allowed bool) error {
 }
 
 func (s *Library) shareSkill(ctx context.Context, one skill.Skill, review bool) (string, error) {
+	if err := viewOf(ctx, s).checkFree(one.Name, scopeShared); err != nil { // again: the tests took a while
+		return "", err
+	}
 	s.opts.Guard.MarkSkill(ctx, one.Name, true)
 	if _, err := s.store.Propose(tool.Principal(ctx), one); err != nil {
 		return "", s.saveError(ctx, err)
 	}
-	if err := s.opts.Auditor.Audit(ctx, audit.Event{Kind: audit.SkillShared, After: one.Digest(), Note: fmt.Sprintf("%s version %d, review %t", one.Name, one.Version, review)}); err != nil {
+	if err := s.opts.Auditor.Audit(ctx, audit.Event{Kind: audit.SkillShared, After: one.Digest(), Note: fmt.Sprintf("%s version %d, for %s, review %t", one.Name, one.Version, audience(one.Groups), review)}); err != nil {
 		return "", err
 	}
 	if review {
@@ -256,7 +270,7 @@ func (s *Library) shareSkill(ctx context.Context, one skill.Skill, review bool) 
 	if _, err := s.store.Approve(one.Name, ""); err != nil {
 		return "", s.saveError(ctx, err)
 	}
-	return "it is shared with everybody", nil
+	return "it is shared with " + audience(one.Groups), nil
 }
 
 func (s *Library) saveError(ctx context.Context, err error) error {
@@ -273,7 +287,8 @@ func (s *Library) draft(ctx context.Context, d SkillDraft) (next skill.Skill, no
 	if err != nil {
 		return next, nil, &tool.Error{Kind: tool.Invalid, Message: err.Error()}
 	}
-	before, err := s.store.Load(tool.Principal(ctx), name, 0)
+	v := viewOf(ctx, s)
+	before, err := v.own(name, 0)
 	known := err == nil
 	next = skill.Skill{Front: skill.Front{Name: name, Description: cleanDescription(d.Description), Language: before.Language}, Files: map[string][]byte{}}
 	if known {
@@ -281,6 +296,9 @@ func (s *Library) draft(ctx context.Context, d SkillDraft) (next skill.Skill, no
 		next.Version = before.Version // until it is saved
 		maps.Copy(next.Files, before.Files)
 		next.Description = cmp.Or(next.Description, before.Description)
+	}
+	if next.Groups, err = v.nextGroups(name, d, before); err != nil {
+		return next, nil, err
 	}
 	if d.Language != "" {
 		interpreter, err := execution.Interpreter(d.Language)
@@ -371,6 +389,9 @@ func (s *Library) LoadSkill(ctx context.Context, name string, version int) (stri
 	if one.shared {
 		b.WriteString(", shared by " + cmp.Or(sanitize.Line(one.Author, 60), "the operator"))
 	}
+	if len(one.Groups) > 0 {
+		b.WriteString(", for " + audience(one.Groups))
+	}
 	b.WriteString("\n" + sanitize.Text(one.Description, skill.MaxDescription) + importText(one.Skill))
 	for _, flag := range s.skillFlags(one.Skill) {
 		b.WriteString("\nwarning: " + flag)
@@ -400,7 +421,7 @@ func (s *Library) ListSkills(ctx context.Context, query string) (string, error) 
 	if s.store == nil {
 		return "", noStoreError()
 	}
-	found, err := s.findSkills(ctx, strings.TrimSpace(query[:min(len(query), toolsearch.MaxQuery)]), toolsearch.MaxLimit)
+	found, err := s.findSkills(ctx, viewOf(ctx, s), strings.TrimSpace(query[:min(len(query), toolsearch.MaxQuery)]), toolsearch.MaxLimit)
 	if err != nil {
 		return "", err
 	}

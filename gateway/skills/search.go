@@ -2,6 +2,7 @@ package skills
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -18,8 +19,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Search also finds skills: the principal's own ones and shared ones. Every principal
-// has a separate index, so that skills do not affect the ranking of other principals'
+// Search also finds skills: the principal's own ones and the shared ones that it sees. Every
+// principal has a separate index, so that skills do not affect the ranking of other principals'
 // skills, or of tools.
 
 // maxIndexes is how many principals have their skills in memory.
@@ -32,25 +33,15 @@ type skillIndex struct {
 	index  *index.Index
 }
 
-// indexFor returns the index of a principal, and rebuilds it after changes. It is called with mu held.
-func (s *Library) indexFor(principal string) (*skillIndex, error) {
-	stamp := s.store.Stamp(principal) + "\x00" + s.store.SharedStamp()
-	old := s.indexes[principal]
+// indexFor returns the index of a caller, and rebuilds it after changes of skills or of the caller's groups. It has no word of
+// a skill that the caller does not see, so that the others rank as without it. It is called with mu held.
+func (s *Library) indexFor(v view) (*skillIndex, error) {
+	stamp := s.store.Stamp(v.principal) + "\x00" + s.store.SharedStamp() + "\x00" + v.stamp()
+	old := s.indexes[v.key()]
 	if old != nil && old.stamp == stamp {
 		return old, nil
 	}
-	made := &skillIndex{stamp: stamp, skills: map[string]foundSkill{}}
-	for _, name := range s.store.SharedNames() {
-		one, err := s.store.LoadShared(name, 0)
-		if err == nil {
-			made.skills[skill.Module(name)] = foundSkill{Skill: one, shared: true}
-		}
-	}
-	for _, name := range s.store.Names(principal) {
-		one, err := s.store.Load(principal, name, 0)
-		one.Name = name
-		made.skills[skill.Module(name)] = foundSkill{Skill: one, problem: err}
-	}
+	made := &skillIndex{stamp: stamp, skills: v.skills()}
 	var docs []index.Doc
 	for _, module := range slices.Sorted(maps.Keys(made.skills)) {
 		if one := made.skills[module]; one.problem == nil {
@@ -72,8 +63,27 @@ func (s *Library) indexFor(principal string) (*skillIndex, error) {
 	if old != nil {
 		_ = old.index.Close()
 	}
-	s.indexes[principal] = made
+	s.indexes[v.key()] = made
 	return made, nil
+}
+
+// skills returns the skills that the caller sees, by module.
+func (v view) skills() map[string]foundSkill {
+	all := map[string]foundSkill{}
+	for _, name := range v.store.SharedNames() {
+		if one, err := v.loadShared(name, 0); err == nil {
+			all[skill.Module(name)] = foundSkill{Skill: one, shared: true}
+		}
+	}
+	for _, name := range v.store.Names(v.principal) {
+		one, err := v.own(name, 0)
+		if errors.Is(err, skill.ErrNotFound) {
+			continue
+		}
+		one.Name = name
+		all[skill.Module(name)] = foundSkill{Skill: one, problem: err}
+	}
+	return all
 }
 
 func skillDocument(one skill.Skill) index.Doc {
@@ -104,14 +114,14 @@ type skillHit struct {
 	weak  bool
 }
 
-// findSkills returns the skills of the caller that match a query, best first; all, by name, for "".
-func (s *Library) findSkills(ctx context.Context, query string, limit int) ([]skillHit, error) {
+// findSkills returns the skills in a view that match a query, best first; all, by name, for "".
+func (s *Library) findSkills(ctx context.Context, v view, query string, limit int) ([]skillHit, error) {
 	if s.store == nil {
 		return nil, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	mine, err := s.indexFor(tool.Principal(ctx))
+	mine, err := s.indexFor(v)
 	if err != nil {
 		return nil, toolsearch.SearchError(err)
 	}
@@ -135,7 +145,7 @@ func (s *Library) findSkills(ctx context.Context, query string, limit int) ([]sk
 
 // Find returns the skills of the caller that match a query.
 func (s *Library) Find(ctx context.Context, query string, limit int) ([]toolsearch.Item, error) {
-	hits, err := s.findSkills(ctx, query, limit)
+	hits, err := s.findSkills(ctx, viewOf(ctx, s), query, limit)
 	if err != nil {
 		return nil, err
 	}

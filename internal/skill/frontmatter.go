@@ -30,6 +30,8 @@ type Front struct {
 	Tools map[string]string
 	// Author is the principal that asked to share the skill, "" for one that is not shared.
 	Author string
+	// Groups are the groups of principals that may see and use the skill; nil for all principals.
+	Groups []string
 
 	rest []*yaml.Node // foreign keys with their values
 	raw  []byte       // the file that it was read from
@@ -131,6 +133,8 @@ func (f *Front) set(key string, name, value *yaml.Node) (err error) {
 		err = f.setLanguage(value)
 	case "author":
 		f.Author, _ = scalar(key, value) // in foreign skills it may have any type
+	case "groups":
+		f.Groups, err = groups(value)
 	case "version":
 		f.setVersion(value)
 	case "parameters":
@@ -205,6 +209,9 @@ func (s Skill) Format() []byte {
 	add("version", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.Itoa(max(s.Version, 1))})
 	if s.Author != "" {
 		add("author", text(s.Author))
+	}
+	if len(s.Groups) > 0 {
+		add("groups", list(s.Groups))
 	}
 	if len(s.Parameters) > 0 {
 		add("parameters", list(s.Parameters))

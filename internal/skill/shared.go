@@ -58,11 +58,11 @@ func (s *Store) LoadShared(name string, version int) (Skill, error) {
 
 // SharedStamp is Stamp for the shared skills.
 func (s *Store) SharedStamp() string {
-	info, err := os.Stat(filepath.Join(s.dir, sharedFolder, pins))
-	if err != nil {
-		return ""
+	stamp := s.stamp(sharedFolder)
+	if info, err := os.Stat(filepath.Join(s.dir, sharedFolder, pins)); err == nil {
+		stamp += info.ModTime().String()
 	}
-	return s.stamp(sharedFolder) + info.ModTime().String()
+	return stamp
 }
 
 // Approve shares the pending skill of that name, or approves a shared one that was changed or added by hand. digest

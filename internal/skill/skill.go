@@ -120,6 +120,9 @@ func (s Skill) Check() error {
 	if len(s.Description) > MaxDescription {
 		return fmt.Errorf("a description has at most %d bytes", MaxDescription)
 	}
+	if err := CheckGroups(s.Groups); err != nil {
+		return err
+	}
 	size := len(s.Format())
 	for path, data := range s.Files {
 		if err := workspace.Check(path); err != nil {

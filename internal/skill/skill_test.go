@@ -183,6 +183,14 @@ func TestParseRefuses(t *testing.T) {
 		"---\ndescription: x\ndescription: y\n---\n":         "twice",
 		"---\ndescription: x\na: [[[[[[[[[[1]]]]]]]]]]\n---": "too deep",
 		"---\ndescription: \xff\n---\n":                      "UTF-8",
+		"---\ndescription: x\ngroups: finance\n---\n":        "line 3: groups must be a list",
+		"---\ndescription: x\ngroups: []\n---\n":             "at least one",
+		"---\ndescription: x\ngroups:\n---\n":                "at least one",
+		"---\ndescription: x\ngroups: {a: b}\n---\n":         "must be a list",
+		"---\ndescription: x\ngroups: [a, [b]]\n---\n":       "must be a list",
+		"---\ndescription: x\ngroups: [a, ~]\n---\n":         "must be a list",
+		"---\ndescription: x\ngroups: [\"a\\u202e\"]\n---\n": "cannot name a group",
+		"---\ndescription: x\ngroups: [\" a\"]\n---\n":       "cannot name a group",
 		"---\ndescription: " + strings.Repeat("x", 65<<10):   "64 KiB",
 	} {
 		if _, _, err := skill.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -193,7 +201,7 @@ func TestParseRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add("---\nname: x\ndescription: y\nversion: 2\nparameters: [a, b: c]\ntools: {a.b: c}\nmore: {a: [1]}\n---\nbody\n")
-	f.Add("---\ndescription: 'x'\n---\n---\n")
+	f.Add("---\ndescription: 'x'\ngroups: [a, 1, true]\n---\n---\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		front, body, err := skill.Parse([]byte(text))
 		if err != nil {
@@ -204,7 +212,7 @@ func FuzzParse(f *testing.F) {
 		}
 		s := skill.Skill{Front: front, Body: body}
 		again, _, err := skill.Parse(s.Format())
-		if err != nil && len(s.Format()) < 64<<10 || err == nil && (again.Description != front.Description || len(again.Functions) != len(front.Functions)) {
+		if err != nil && len(s.Format()) < 64<<10 || err == nil && (again.Description != front.Description || !slices.Equal(again.Groups, front.Groups) || len(again.Functions) != len(front.Functions)) {
 			t.Errorf("%v\n%q\n%q", err, text, s.Format())
 		}
 	})

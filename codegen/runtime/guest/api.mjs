@@ -231,7 +231,7 @@ async function _describe(tool) {
 }
 
 async function _save_skill(name, options = {}) {
-  const asked = chosen("save_skill", options, ["code", "description", "language", "params", "from_execution", "tests", "scope"]);
+  const asked = chosen("save_skill", options, ["code", "description", "language", "params", "from_execution", "tests", "scope", "groups"]);
   const told = Object.entries({ language: asked.code && "typescript", ...asked }).filter(([, value]) => value !== undefined && value !== null);
   return call("sallyport.save_skill", { name, ...Object.fromEntries(told) });
 }

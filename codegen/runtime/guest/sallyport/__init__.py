@@ -314,10 +314,11 @@ def save_skill(
     from_execution: str | None = None,
     tests: str | None = None,
     scope: str | None = None,
+    groups: list[str] | None = None,
 ) -> str:
     """Saves code as a skill, for this and later programs: from skills.NAME import function."""
-    asked = {"name": name, "code": code, "description": description, "language": language or (code and "python"), "params": params}
-    asked.update({"from_execution": from_execution, "tests": tests, "scope": scope})
+    asked: dict[str, Any] = {"name": name, "code": code, "description": description, "language": language or (code and "python"), "params": params}
+    asked.update({"from_execution": from_execution, "tests": tests, "scope": scope, "groups": groups})
     return call("sallyport.save_skill", {name: value for name, value in asked.items() if value is not None})
 
 

@@ -98,6 +98,7 @@ def save_skill(
     from_execution: str | None = None,
     tests: str | None = None,
     scope: Literal["private", "shared"] | None = None,
+    groups: list[str] | None = None,
 ) -> str:
     """Saves code as a skill, for this and later programs: from skills.NAME import function."""
 
