@@ -40,6 +40,8 @@ func Access(e settingsfile.Entry) []Fact {
 		return []Fact{{"reads", e.OpenAPI}}
 	case e.GraphQL != "":
 		return []Fact{{"connects to", e.GraphQL + " (GraphQL)"}}
+	case e.GRPC != "":
+		return []Fact{{"connects to", e.GRPC + " (gRPC)"}}
 	}
 	return []Fact{{"connects to", e.URL}}
 }

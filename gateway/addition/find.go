@@ -44,6 +44,8 @@ func (f Finder) Find(ctx context.Context, file *settingsfile.File, server string
 		return f.findPackage(ctx, kind, rest)
 	case kind == "oci" || kind == "docker" || kind == "image":
 		return f.pin(ctx)(candidate.OfImage(rest))
+	case kind == "grpc":
+		return wrapInvalid(candidate.OfGRPC(rest))
 	case isDocument(server):
 		document, err := DocumentPath(file.Path, server)
 		if err != nil {

@@ -148,7 +148,7 @@ func (c membership) renew(ctx context.Context, m *member, was config.Upstream) (
 // of its login are not, as its authorizer has them already.
 func withSecretsOf(up, other config.Upstream) config.Upstream {
 	up.Args, up.Env, up.Headers, up.URL = other.Args, other.Env, other.Headers, other.URL
-	up.OpenAPI, up.GraphQL, up.Variables, up.Query, up.Basic = other.OpenAPI, other.GraphQL, other.Variables, other.Query, other.Basic
+	up.OpenAPI, up.GraphQL, up.GRPC, up.Variables, up.Query, up.Basic = other.OpenAPI, other.GraphQL, other.GRPC, other.Variables, other.Query, other.Basic
 	up.Isolate = other.Isolate
 	return up
 }

@@ -74,11 +74,17 @@ await github.issues_list_for_repo({ owner: "o", repo: "r", state: "odd" }); // w
 
 // The wrappers of real APIs pass pyright and tsc, as strict as they can be, and have the declared types.
 func TestOpenAPITypeChecks(t *testing.T) {
-	checkers, node, dir := testutil.Checkers(t), testutil.Program(t, "node"), t.TempDir()
 	var ups []codegen.Upstream
 	for _, name := range []string{"github", "stripe", "kubernetes", "digitalocean", "slack"} {
 		ups = append(ups, codegen.Upstream{ID: name, Tools: toolsOf(t, name)})
 	}
+	typeCheck(t, ups, pythonProgram, typeScriptProgram)
+}
+
+// typeCheck compares the errors of the checkers about programs that use wrappers with the lines that are marked wrong.
+func typeCheck(t *testing.T, ups []codegen.Upstream, python, typeScript string) {
+	t.Helper()
+	checkers, node, dir := testutil.Checkers(t), testutil.Program(t, "node"), t.TempDir()
 	for _, f := range codegen.Generate(ups) {
 		put(t, filepath.Join(dir, "servers", filepath.FromSlash(f.Path)), f.Data)
 	}
@@ -87,12 +93,12 @@ func TestOpenAPITypeChecks(t *testing.T) {
 	}
 	put(t, filepath.Join(dir, "guest/sallyport/__init__.pyi"), runtime.PythonTypes)
 	put(t, filepath.Join(dir, "sallyport.ts"), runtime.TypeScript)
-	put(t, filepath.Join(dir, "program.py"), []byte(pythonProgram))
-	put(t, filepath.Join(dir, "program.ts"), []byte(typeScriptProgram))
+	put(t, filepath.Join(dir, "program.py"), []byte(python))
+	put(t, filepath.Join(dir, "program.ts"), []byte(typeScript))
 	config := map[string]any{"include": []string{"program.py", "servers"}, "extraPaths": []string{"guest"}, "typeCheckingMode": "strict", "pythonVersion": "3.13"}
 	putJSON(t, filepath.Join(dir, "pyright.json"), config)
 	out, _ := exec.CommandContext(t.Context(), node, filepath.Join(checkers, "pyright/index.js"), "-p", filepath.Join(dir, "pyright.json")).CombinedOutput()
-	same(t, "pyright", dir, string(out), pythonProgram, "program.py:%d:", " - error")
+	same(t, "pyright", dir, string(out), python, "program.py:%d:", " - error")
 
 	options := map[string]any{
 		"target": "es2022", "module": "es2022", "moduleResolution": "bundler", "noEmit": true, "strict": true, "types": []string{"node"}, "typeRoots": []string{filepath.Join(checkers, "@types")},
@@ -102,7 +108,7 @@ func TestOpenAPITypeChecks(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), node, filepath.Join(checkers, "typescript/bin/tsc"), "-p", ".", "--pretty", "false")
 	cmd.Dir = dir
 	out, _ = cmd.CombinedOutput()
-	same(t, "tsc", dir, string(out), typeScriptProgram, "program.ts(%d,", "error TS")
+	same(t, "tsc", dir, string(out), typeScript, "program.ts(%d,", "error TS")
 }
 
 // same compares the errors of a checker with the lines of a program that are marked wrong.

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream/graphql"
+	"sallyport/gateway/upstream/grpc"
 	"sallyport/gateway/upstream/openapi"
 	"sallyport/gateway/upstream/webapi"
 )
@@ -55,12 +56,19 @@ func (d *dialer) apiTransport(life context.Context, base http.RoundTripper, back
 }
 
 // loadAPI returns the connection to the tools of an API, and what of it is no tool.
-func (d *dialer) loadAPI(ctx context.Context, door *apiTransport, base http.RoundTripper) (mcp.Connection, []string, error) {
+func (d *dialer) loadAPI(ctx context.Context, door *apiTransport, base *http.Transport) (mcp.Connection, []string, error) {
 	s := d.settings
 	credentials := webapi.Credentials{Headers: s.Headers, Query: s.Query, Username: s.Basic.Username, Password: string(s.Basic.Password)}
 	if s.GraphQL != "" {
 		return graphql.Connect(ctx, graphql.Options{
 			Endpoint: s.URL, Schema: s.SchemaFile(), Credentials: credentials,
+			Include: s.Include, Exclude: s.Exclude, Transport: door, MaxResponse: int64(s.MaxMessage),
+		})
+	}
+	if s.GRPC != "" {
+		base.Protocols = grpc.Protocols()
+		return grpc.Connect(ctx, grpc.Options{
+			Endpoint: s.URL, Descriptors: s.SchemaFile(), Credentials: credentials,
 			Include: s.Include, Exclude: s.Exclude, Transport: door, MaxResponse: int64(s.MaxMessage),
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -54,20 +55,14 @@ func (v redactor) learn(tokens ...string) {
 }
 
 func newRedactor(s Settings, book *redact.Book) redactor {
-	var values []string
-	for _, value := range s.Env {
-		values = append(values, value)
-	}
+	values := slices.Collect(maps.Values(s.Env))
 	for _, value := range s.Headers {
 		values = append(values, value)
 		if _, token, ok := strings.Cut(value, " "); ok { // "Bearer TOKEN"
 			values = append(values, token)
 		}
 	}
-	for _, value := range s.Query {
-		values = append(values, value)
-	}
-	values = append(values, string(s.Basic.Password))
+	values = append(slices.AppendSeq(values, maps.Values(s.Query)), string(s.Basic.Password))
 	for _, address := range []string{s.URL, s.OpenAPI} {
 		u, err := url.Parse(address)
 		if err != nil {

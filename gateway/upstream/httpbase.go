@@ -21,6 +21,7 @@ import (
 
 	"sallyport/gateway/upstream/budget"
 	"sallyport/gateway/upstream/paramheader"
+	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/sockets"
 	"sallyport/internal/tool"
 )
@@ -56,7 +57,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	base, sockets := newTransport(d.settings.Socket)
 	errands := &backgroundTasks{life: life}
 	door := &originTransport{
-		base: base, origin: originOf(endpoint), headers: d.settings.Headers, maxMessage: int64(d.settings.MaxMessage), budget: d.opts.Budget, join: contextJoiner(life),
+		base: base, origin: webapi.Origin(endpoint), headers: d.settings.Headers, maxMessage: int64(d.settings.MaxMessage), budget: d.opts.Budget, join: contextJoiner(life),
 		guard: &guard{
 			auth: d.opts.Auth, remedy: remedyFor(d.settings, d.opts.Auth), redactor: d.redactor,
 			spawn: errands.run,
@@ -218,17 +219,9 @@ type originTransport struct {
 	version atomic.Pointer[string]
 }
 
-func originOf(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
-}
-
 // RoundTrip implements [http.RoundTripper].
 func (d *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if originOf(req.URL) != d.origin {
+	if webapi.Origin(req.URL) != d.origin {
 		return nil, errors.New("request to another origin")
 	}
 	ctx, cancel := d.join(req.Context())
@@ -286,8 +279,8 @@ func (d *originTransport) addHeaders(req *http.Request) {
 // of a call, and the headers the keys.
 func (d *originTransport) redirect(req *http.Request, via []*http.Request) error {
 	switch {
-	case originOf(req.URL) != d.origin:
-		return fmt.Errorf("the server redirects to %s, which is another origin", originOf(req.URL))
+	case webapi.Origin(req.URL) != d.origin:
+		return fmt.Errorf("the server redirects to %s, which is another origin", webapi.Origin(req.URL))
 	case req.Method != via[0].Method:
 		return errors.New("the redirect changes the HTTP method")
 	case len(via) > 5:

@@ -204,7 +204,7 @@ func (l *link) nameTools(found []tool.Tool) []tool.Tool {
 
 // includes reports whether the settings include a tool with that name on the wire.
 func includes(s Settings, wire string) bool {
-	if s.IsAPI() { // packages openapi and graphql have applied them
+	if s.IsAPI() { // the packages of APIs have applied them
 		return true
 	}
 	fits := func(glob string) bool {

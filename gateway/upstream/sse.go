@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream/budget"
+	"sallyport/gateway/upstream/webapi"
 )
 
 var (
@@ -117,7 +118,7 @@ func (c *sseConn) resolve(base *url.URL, ref string) (string, error) {
 	if err != nil {
 		return "", errors.New("the server names no address for messages")
 	}
-	if origin := originOf(address); origin != c.origin {
+	if origin := webapi.Origin(address); origin != c.origin {
 		return "", fmt.Errorf("the server wants messages sent to %s, which is another origin", origin)
 	}
 	return address.String(), nil

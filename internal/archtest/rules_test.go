@@ -93,9 +93,11 @@ var importRules = append(commandRules(), []importRule{
 		"the tools of an API are made from its document and served in this process"},
 	{"gateway/upstream/graphql", []string{"gateway/upstream/inprocess", "gateway/upstream/webapi", "internal/..."}, nil,
 		"the tools of an API are made from its schema and served in this process"},
+	{"gateway/upstream/grpc", []string{"gateway/upstream/inprocess", "gateway/upstream/webapi", "internal/..."}, nil,
+		"the tools of a server are made from its descriptors and served in this process"},
 	{"gateway/upstream/commandtools", []string{"gateway/upstream/inprocess", "gateway/upstream/process", "internal/..."}, nil,
 		"the tools of programs are served in this process; the gateway starts their sandboxes"},
-	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
+	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/grpc", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
 		"the peers under gateway are independent: an upstream session needs no sandbox and no index"},
 	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // the server that tests log in to
 		"getting a token is independent of sessions: a session uses an Authorizer"},
@@ -263,8 +265,12 @@ var libraryOwners = []libraryOwner{
 		"one package defines and exports telemetry; other packages use its spans and counters"},
 	{"github.com/prometheus", []string{"internal/telemetry/..."}, nil,
 		"one package defines and exports telemetry; other packages use its spans and counters"},
-	{"google.golang.org/protobuf", []string{"internal/telemetry/..."}, nil,
-		"OTLP is the only protobuf here"},
+	{"google.golang.org/protobuf", []string{"internal/telemetry/...", "gateway/upstream/grpc", "internal/testutil/grpcserver"}, nil,
+		"OTLP and gRPC upstreams are the only protobuf here"},
+	{"google.golang.org/grpc", []string{"internal/testutil/grpcserver"}, nil,
+		"it is the server of tests: the client of connect is smaller"},
+	{"connectrpc.com", []string{"gateway/upstream/grpc"}, nil,
+		"one package speaks gRPC"},
 	{"github.com/opencontainers/runtime-spec", []string{"sandbox/..."}, nil,
 		"only the sandbox writes an OCI bundle"},
 	{"github.com/google/go-containerregistry", []string{"sandbox/image/..."}, nil,
@@ -314,7 +320,10 @@ var dependencies = map[string]string{
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": "export of metrics over OTLP",
 	"go.opentelemetry.io/otel/exporters/prometheus":                     "metrics under the names that Prometheus has for them",
 	"go.opentelemetry.io/proto/otlp":                                    "the messages of OTLP, for the collector of the tests",
-	"google.golang.org/protobuf":                                        "decoding of the messages of OTLP, in tests",
+	"google.golang.org/protobuf":                                        "messages of gRPC upstreams by their descriptors, and those of OTLP in tests",
+	"google.golang.org/grpc":                                            "the gRPC server of the tests",
+	"connectrpc.com/connect":                                            "calls of gRPC upstreams over net/http: smaller in the binary than google.golang.org/grpc",
+	"connectrpc.com/grpcreflect":                                        "descriptors of gRPC upstreams, by both versions of reflection",
 	"github.com/prometheus/client_golang":                               "the metrics page, with metrics of Go and of the process",
 	"github.com/robfig/cron/v3":                                         "parsing and evaluation of schedules: the engine stores times only, and its parser, this one, is not exported",
 	"github.com/rogpeppe/go-internal":                                   "testscript for tests of the command line, and the diffs of reviews",
@@ -336,7 +345,7 @@ var dependencies = map[string]string{
 	"gopkg.in/yaml.v3":                                                  "YAML with positions: upstreams.yaml, workflows, other clients' settings",
 }
 
-const maxDependencies = 52
+const maxDependencies = 55
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {

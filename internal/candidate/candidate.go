@@ -38,8 +38,8 @@ type Candidate struct {
 	url     []part
 	headers []pair
 	sse     bool
-	// openAPI is a document, and graphQL a URL, of an HTTP API.
-	openAPI, graphQL string
+	// openAPI is a document, and graphQL a URL, of an HTTP API; grpc is the URL of a gRPC server.
+	openAPI, graphQL, grpc string
 	// own: a person gave the URL, so it may be one of this machine.
 	own bool
 	// preset: the texts are Sallyport's own.
@@ -229,6 +229,13 @@ func OfDocument(document string) (Candidate, error) {
 func OfGraphQL(address string) (Candidate, error) {
 	c, err := OfURL(address)
 	c.Source, c.url, c.graphQL = "its URL, a GraphQL API", nil, address
+	return c, err
+}
+
+// OfGRPC returns the candidate of the gRPC server at a URL.
+func OfGRPC(address string) (Candidate, error) {
+	c, err := OfURL(address)
+	c.Source, c.url, c.grpc = "its URL, a gRPC server", nil, address
 	return c, err
 }
 

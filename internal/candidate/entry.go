@@ -116,6 +116,8 @@ func (c Candidate) Entry(opts EntryOptions) (Made, error) {
 		e.OpenAPI = settingsfile.Escape(c.openAPI)
 	case c.graphQL != "":
 		e.GraphQL = settingsfile.Escape(c.graphQL)
+	case c.grpc != "":
+		e.GRPC = settingsfile.Escape(c.grpc)
 	case c.Remote():
 		if err := m.remote(); err != nil {
 			return Made{}, err

@@ -43,61 +43,56 @@ func isDocumentURL(text string) bool {
 }
 
 // IsAPI reports whether it is an API with operations that become tools, and no MCP server.
-func (u Upstream) IsAPI() bool { return u.OpenAPI != "" || u.GraphQL != "" }
+func (u Upstream) IsAPI() bool { return u.OpenAPI+u.asked() != "" }
+
+// asked returns the value of the key of an API that can describe itself, "" for any other.
+func (u Upstream) asked() string { return u.GraphQL + u.GRPC }
+
+// documents returns the keys of what describes an API.
+func (u Upstream) documents() []setKey {
+	return []setKey{{"graphql", u.GraphQL != ""}, {"grpc", u.GRPC != ""}, {"openapi", u.OpenAPI != ""}}
+}
 
 // document returns the key and the value of what describes an API.
 func (u Upstream) document() (key, value string) {
-	if u.GraphQL != "" {
-		return "graphql", u.GraphQL
-	}
-	return "openapi", u.OpenAPI
+	return append(namesOfSet(u.documents()...), "")[0], u.OpenAPI + u.asked()
 }
 
-// SchemaFile returns the file with the schema of a GraphQL API, "" if the API is asked for it.
+// SchemaFile returns the file that describes a GraphQL API or a gRPC server, "" if it is asked.
 func (u Upstream) SchemaFile() string {
-	if documentScheme.MatchString(u.GraphQL) {
+	if documentScheme.MatchString(u.asked()) {
 		return ""
 	}
-	return u.GraphQL
+	return u.asked()
 }
 
-// setDocument makes the path of what describes an API absolute. The URL of a GraphQL API is its url.
+// setDocument makes the path of what describes an API absolute. The URL of an API that describes itself is its url.
 func (u *Upstream) setDocument(dir string) {
 	if !u.IsAPI() {
 		return
 	}
-	for _, file := range []*string{&u.OpenAPI, &u.GraphQL} {
+	for _, file := range []*string{&u.OpenAPI, &u.GraphQL, &u.GRPC} {
 		if *file != "" && !documentScheme.MatchString(*file) {
 			*file = reference.Absolute(dir, *file)
 		}
 	}
 	if u.SchemaFile() == "" && u.URL == "" {
-		u.URL = u.GraphQL
+		u.URL = u.asked()
 	}
 	u.Dir = ""
 }
 
 // apiKeys returns the keys with a value that only an upstream that is an API may have.
-func (u Upstream) apiKeys() (names []string) {
-	for _, key := range []struct {
-		name string
-		set  bool
-	}{{"variables", len(u.Variables) > 0}, {"query", len(u.Query) > 0}, {"basic", u.Basic.isSet()}} {
-		if key.set {
-			names = append(names, key.name)
-		}
-	}
-	return names
+func (u Upstream) apiKeys() []string {
+	return namesOfSet(setKey{"variables", len(u.Variables) > 0}, setKey{"query", len(u.Query) > 0}, setKey{"basic", u.Basic.isSet()})
 }
 
 // apiKeyProblems returns a problem of each key that only an upstream that is an API may have.
 func (u Upstream) apiKeyProblems(at path) (all []problem) {
+	kind, _ := u.document()
+	owners := map[string]string{"variables": `"openapi"`, "query": `"openapi" or "graphql"`, "basic": `"openapi", "graphql" or "grpc"`}
 	for _, name := range u.apiKeys() {
-		of := `"openapi" or "graphql"`
-		if name == "variables" {
-			of = `"openapi"`
-		}
-		if !u.IsAPI() || u.GraphQL != "" && name == "variables" {
+		if of := owners[name]; !strings.Contains(of, `"`+kind+`"`) {
 			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf("%q belongs to an upstream with %s", name, of)})
 		}
 	}
@@ -133,14 +128,14 @@ func (u Upstream) addressProblems(at path) []problem {
 	if documentScheme.MatchString(document) {
 		if parsed, err := url.Parse(document); err != nil || !isDocumentURL(document) || parsed.Hostname() == "" {
 			all = append(all, problem{at: at.To(key), message: fmt.Sprintf(`%q is the path of a file, or a URL that starts with https:// or http://`, key)})
-		} else if u.GraphQL != "" && u.URL != u.GraphQL {
-			all = append(all, problem{at: at.To("url"), onKey: true, message: `"graphql" is the URL of the API already; keep one of them, or name a file with the schema`})
+		} else if u.asked() != "" && u.URL != document {
+			all = append(all, problem{at: at.To("url"), onKey: true, message: fmt.Sprintf(`%q is the URL of the API already; keep one of them, or name a file that describes it`, key)})
 		}
 	}
 	switch {
-	case u.GraphQL != "" && u.URL == "":
-		all = append(all, problem{at: at.To(key), onKey: true, needs: []path{at.To("url")}, message: `"graphql" names a file, so "url" is needed: the URL of the API`})
-	case u.URL != "" && u.URL != u.GraphQL:
+	case u.asked() != "" && u.URL == "":
+		all = append(all, problem{at: at.To(key), onKey: true, needs: []path{at.To("url")}, message: fmt.Sprintf(`%q names a file, so "url" is needed: the URL of the API`, key)})
+	case u.URL != "" && u.URL != u.asked():
 		all = append(all, urlProblems(at.To("url"), u.URL)...)
 	case u.URL == "" && u.Auth.isSet():
 		all = append(all, problem{at: at.To("auth"), onKey: true, needs: []path{at.To("url")}, message: `"auth" needs the "url" of the API, to which the token is sent`})

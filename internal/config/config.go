@@ -227,7 +227,7 @@ type Login struct {
 	Userinfo bool
 }
 
-// Upstream is an MCP server (over stdio if Command or Isolate.Image is set, else HTTP), an API (OpenAPI, GraphQL), or programs that are tools.
+// Upstream is an MCP server (over stdio if Command or Isolate.Image is set, else HTTP), an API (OpenAPI, GraphQL, GRPC), or programs that are tools.
 type Upstream struct {
 	// Name is the key in the file: a letter, then letters, digits, "-" and "_".
 	Name string
@@ -265,6 +265,8 @@ type Upstream struct {
 	OpenAPI string
 	// GraphQL is a GraphQL API, of which each query and mutation becomes a tool: its URL, or a file with its schema (SDL, or JSON of introspection) and url.
 	GraphQL string
+	// GRPC is a gRPC server, of which each method becomes a tool: its URL (https, or http without encryption), or a file with a descriptor set and url.
+	GRPC string
 	// Variables are the values of variables in the base URL that the document names.
 	Variables map[string]string
 	// Query are parameters that are sent in the query of every request to the API, such as an API key.
@@ -276,7 +278,7 @@ type Upstream struct {
 	Tools []commandtool.Tool
 
 	// Include are globs (as path.Match) of the wire names of tools to take; default all. With openapi they are globs of operationIds, tag:GLOB
-	// or path:GLOB, in which ** matches several segments, with graphql also query:GLOB and mutation:GLOB.
+	// or path:GLOB, in which ** matches several segments, with graphql also query:GLOB and mutation:GLOB, with grpc service:GLOB.
 	Include []string
 	// Exclude are globs of tools to leave out. They have precedence.
 	Exclude []string

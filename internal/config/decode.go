@@ -112,6 +112,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"auth", func(at path, n *yaml.Node) { d.auth(at, n, &u.Auth) }},
 		{"openapi", d.Text(&u.OpenAPI)},
 		{"graphql", d.Text(&u.GraphQL)},
+		{"grpc", d.Text(&u.GRPC)},
 		{"variables", d.secrets((*Secrets)(&u.Variables))},
 		{"query", d.secrets(&u.Query)},
 		{"basic", func(at path, n *yaml.Node) { d.basic(at, n, &u.Basic) }},

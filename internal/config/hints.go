@@ -97,14 +97,15 @@ func adviseValue(at path, n *yaml.Node) string {
 // transportKeys are keys of an upstream, each with the keys of transports that do not have it.
 var transportKeys = map[string][]string{
 	"url": {"command", "tools"}, "headers": {"command", "tools"}, "socket": {"command", "tools"}, "transport": {"command", "tools"}, "auth": {"command", "tools"},
-	"command": {"url", "openapi", "graphql", "tools"}, "args": {"url", "openapi", "graphql", "tools"}, "env": {"url", "openapi", "graphql"}, "cwd": {"url", "openapi", "graphql"}, "tools": {"url", "openapi", "graphql", "command"},
-	"openapi": {"command", "url", "tools", "graphql"}, "graphql": {"command", "url", "tools", "openapi"}, "variables": {"command", "url", "tools"}, "query": {"command", "url", "tools"}, "basic": {"command", "url", "tools"},
+	"command": {"url", "openapi", "graphql", "grpc", "tools"}, "args": {"url", "openapi", "graphql", "grpc", "tools"}, "env": {"url", "openapi", "graphql", "grpc"}, "cwd": {"url", "openapi", "graphql", "grpc"},
+	"openapi": {"command", "url", "tools", "graphql", "grpc"}, "graphql": {"command", "url", "tools", "openapi", "grpc"}, "grpc": {"command", "url", "tools", "openapi", "graphql"},
+	"variables": {"command", "url", "tools", "grpc"}, "query": {"command", "url", "tools", "grpc"}, "basic": {"command", "url", "tools"}, "tools": {"url", "openapi", "graphql", "grpc", "command"},
 }
 
 // fitsUpstream reports whether a key fits the transport of an upstream.
 func fitsUpstream(at path, mapping *yaml.Node, name string) bool {
 	has := func(key string) bool { return yamlstrict.ValueOf(mapping, key) != nil }
-	api := slices.Contains([]string{"openapi", "graphql", "variables", "query", "basic"}, name) && (has("openapi") || has("graphql"))
+	api := slices.Contains([]string{"openapi", "graphql", "grpc", "variables", "query", "basic"}, name) && (has("openapi") || has("graphql") || has("grpc"))
 	return !isUpstream(at) || api || !slices.ContainsFunc(transportKeys[name], has)
 }
 

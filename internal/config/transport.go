@@ -21,14 +21,14 @@ func (u Upstream) transportProblems(at path) []problem {
 	}
 	all := u.apiKeyProblems(at)
 	switch {
-	case u.IsAPI() && u.Command != "" || u.OpenAPI != "" && u.GraphQL != "":
+	case u.IsAPI() && u.Command != "" || len(namesOfSet(u.documents()...)) > 1:
 		key, _ := u.document()
 		return []problem{{at: at.To(key), onKey: true, message: fmt.Sprintf(`%s has %q and something else to connect to; keep one of them`, label(at), key)}}
 	case len(u.Tools) > 0 && (u.Command+u.URL != "" || u.IsAPI()):
 		return []problem{{at: at.To("tools"), onKey: true, message: fmt.Sprintf(`%s has "tools" and something else to connect to; keep one of them`, label(at))}}
 	case !u.HasProcess() && u.URL == "" && !u.IsAPI() && len(u.Tools) == 0:
-		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi"), at.To("graphql"), at.To("tools")},
-			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), a "graphql" API, or "tools" that are programs`, label(at))}}
+		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi"), at.To("graphql"), at.To("grpc"), at.To("tools")},
+			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), a "graphql" API, a "grpc" server, or "tools" that are programs`, label(at))}}
 	case u.Command != "" && u.URL != "":
 		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, label(at))}}
 	}

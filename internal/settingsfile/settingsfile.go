@@ -36,6 +36,7 @@ type Entry struct {
 	Auth        *EntryAuth      `yaml:"auth,omitempty"`
 	OpenAPI     string          `yaml:"openapi,omitempty"`
 	GraphQL     string          `yaml:"graphql,omitempty"`
+	GRPC        string          `yaml:"grpc,omitempty"`
 	Query       Values          `yaml:"query,omitempty"`
 	Include     []string        `yaml:"include,omitempty,flow"`
 	Exclude     []string        `yaml:"exclude,omitempty,flow"`
@@ -142,7 +143,7 @@ func (e Entry) Image() string {
 }
 
 // Remote reports whether requests to the entry go to a URL: it is no process of this machine.
-func (e Entry) Remote() bool { return e.URL+e.OpenAPI+e.GraphQL != "" }
+func (e Entry) Remote() bool { return e.URL+e.OpenAPI+e.GraphQL+e.GRPC != "" }
 
 // Same reports whether two entries reach the same server in the same way,
 // whatever they are called and however they are limited.
@@ -154,7 +155,7 @@ func (e Entry) Same(o Entry) bool {
 		return t
 	}
 	return e.Command == o.Command && e.Image() == o.Image() && slices.Equal(e.Args, o.Args) && maps.Equal(e.Env, o.Env) && e.Dir == o.Dir &&
-		e.URL == o.URL && e.OpenAPI == o.OpenAPI && e.GraphQL == o.GraphQL && maps.Equal(e.Query, o.Query) && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
+		e.URL == o.URL && e.OpenAPI == o.OpenAPI && e.GraphQL == o.GraphQL && e.GRPC == o.GRPC && maps.Equal(e.Query, o.Query) && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
 }
 
 // File is a settings file that is edited in memory. Save writes it. Edits change only
@@ -377,7 +378,7 @@ func (f *File) Save() error {
 
 // Texts returns all texts of the entry that may have references.
 func (e Entry) Texts() []string {
-	all := []string{e.Description, e.Command, e.Dir, e.URL, e.Socket, e.OpenAPI, e.GraphQL}
+	all := []string{e.Description, e.Command, e.Dir, e.URL, e.Socket, e.OpenAPI, e.GraphQL, e.GRPC}
 	all = append(all, e.Args...)
 	values := []Values{e.Env, e.Headers, e.Query}
 	if e.Isolate != nil {

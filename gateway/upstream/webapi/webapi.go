@@ -112,7 +112,10 @@ func ReadBody(resp *http.Response, limit int64) (data []byte, tooLarge json.RawM
 }
 
 // Failure returns the result of a call that the server refuses: status, and the beginning of the body.
-func Failure(resp *http.Response) json.RawMessage {
+func Failure(resp *http.Response) json.RawMessage { return Failed(FailureText(resp)) }
+
+// FailureText returns what [Failure] says.
+func FailureText(resp *http.Response) string {
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4*maxErrorText)) // what there is of it
 	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
@@ -123,7 +126,7 @@ func Failure(resp *http.Response) json.RawMessage {
 	if wait := resp.Header.Get("Retry-After"); wait != "" {
 		text += "\nRetry-After: " + sanitize.Line(wait, 60)
 	}
-	return Failed(text)
+	return text
 }
 
 // Failed returns a result of tools/call that is an error.

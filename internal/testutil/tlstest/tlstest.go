@@ -131,6 +131,12 @@ func Listen(t testing.TB) (listener net.Listener, address string) {
 	return listener, strings.Replace(listener.Addr().String(), "127.0.0.1", "localhost", 1)
 }
 
+// Certificate returns the certificate of the servers, for one that does TLS itself.
+func Certificate(t testing.TB) tls.Certificate {
+	t.Helper()
+	return mustMake(t).leaf
+}
+
 // M wraps [testing.M] in a TestMain: this process, and its children, trust the authority of the servers by
 // SSL_CERT_FILE, as a user configures a company's authority.
 type M struct{ Tests interface{ Run() int } }

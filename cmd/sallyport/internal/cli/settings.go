@@ -108,6 +108,8 @@ func Transport(up config.Upstream) string {
 		return "openapi"
 	case up.GraphQL != "":
 		return "graphql"
+	case up.GRPC != "":
+		return "grpc"
 	case len(up.Tools) > 0:
 		return "command"
 	case up.HasProcess():

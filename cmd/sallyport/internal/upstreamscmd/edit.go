@@ -22,7 +22,7 @@ func upstreamsAddCommand(a *app) *cobra.Command {
 	var e settingsfile.Entry
 	var headers, env []string
 	cmd := &cobra.Command{
-		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | --graphql API | -- COMMAND [ARG...]}",
+		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | --graphql API | --grpc URL | -- COMMAND [ARG...]}",
 		Short: "add an upstream to the settings",
 		Long: `Add appends an upstream to upstreams.yaml; the rest of the file is not changed. The
 file is created if it does not exist. The upstream is not started; see sallyport
@@ -34,7 +34,8 @@ Write secrets as references to variables, in quotes for the shell:
   sallyport upstreams add tickets --url https://tickets.example.com/mcp \
     --header 'Authorization=Bearer ${TICKETS_TOKEN}'
   sallyport upstreams add pets --openapi ./pets.yaml --url https://pets.example.com/v1
-  sallyport upstreams add shop --graphql https://shop.example.com/graphql`,
+  sallyport upstreams add shop --graphql https://shop.example.com/graphql
+  sallyport upstreams add orders --grpc https://orders.example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := upstreamFrom(cmd, &e, args, headers, env); err != nil {
 				return err
@@ -46,6 +47,7 @@ Write secrets as references to variables, in quotes for the shell:
 	flags.StringVar(&e.URL, "url", "", "the `URL` of a server that speaks streamable HTTP or SSE")
 	flags.StringVar(&e.OpenAPI, "openapi", "", "the OpenAPI `DOCUMENT` of an HTTP API, a file or URL; --url then is the\nURL of the API, default that in the document")
 	flags.StringVar(&e.GraphQL, "graphql", "", "the URL of a GraphQL `API`, or a file with its schema; --url then is the\nURL of the API")
+	flags.StringVar(&e.GRPC, "grpc", "", "the `URL` of a gRPC server, or a file with its descriptor set; --url then is\nthe URL of the server")
 	flags.StringArrayVar(&headers, "header", nil, "send a header `NAME=VALUE` with every request; may be repeated")
 	flags.StringArrayVar(&env, "env", nil, "set a variable `NAME=VALUE` for the command; may be repeated")
 	flags.StringVar(&e.Dir, "cwd", "", "start the command in this `DIR`")
@@ -66,9 +68,9 @@ func upstreamFrom(cmd *cobra.Command, e *settingsfile.Entry, args, headers, env 
 	case dash > 1:
 		return cli.Misuse(cmd, "add takes one name, not also %.40q; a command comes after --", args[1])
 	case !e.Remote() && len(command) == 0:
-		return cli.Misuse(cmd, "add needs --url URL, --openapi DOCUMENT, --graphql API, or -- and a command")
-	case e.Remote() && len(command) > 0 || e.OpenAPI != "" && e.GraphQL != "":
-		return cli.Misuse(cmd, "add takes a --url, an --openapi, a --graphql or a command, not both")
+		return cli.Misuse(cmd, "add needs --url URL, --openapi DOCUMENT, --graphql API, --grpc URL, or -- and a command")
+	case e.Remote() && len(command) > 0 || severalOf(e.OpenAPI, e.GraphQL, e.GRPC):
+		return cli.Misuse(cmd, "add takes a --url, an --openapi, a --graphql, a --grpc or a command, not both")
 	}
 	e.Name = args[0]
 	if len(command) > 0 {
@@ -79,6 +81,11 @@ func upstreamFrom(cmd *cobra.Command, e *settingsfile.Entry, args, headers, env 
 	}
 	e.Env, err = pairs(cmd, "env", env)
 	return err
+}
+
+// severalOf reports whether more than one text is not "".
+func severalOf(texts ...string) bool {
+	return len(slices.DeleteFunc(texts, func(s string) bool { return s == "" })) > 1
 }
 
 // pairs parses NAME=VALUE; a header may also have a colon. Errors show no value.
@@ -109,7 +116,7 @@ func (a *app) upstreamsAdd(e settingsfile.Entry) error {
 	if err != nil {
 		return err
 	}
-	for _, document := range []*string{&e.OpenAPI, &e.GraphQL} {
+	for _, document := range []*string{&e.OpenAPI, &e.GraphQL, &e.GRPC} {
 		if *document, err = addition.DocumentPath(f.Path, *document); err != nil {
 			return err
 		}
