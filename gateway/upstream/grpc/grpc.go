@@ -68,7 +68,7 @@ func Load(ctx context.Context, opts Options) (*API, error) {
 
 // define makes the definitions of the tools.
 func (a *API) define(ctx context.Context, all []*method) error {
-	size, work := 0, &work{left: maxSteps}
+	size, work := 0, &work{left: maxSteps, made: map[string]json.RawMessage{}}
 	for _, m := range all {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("make tools of the gRPC methods: %w", err)

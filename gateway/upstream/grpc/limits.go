@@ -12,8 +12,8 @@ const (
 	maxNestedTypes = 32      // levels of messages that are declared in messages
 	maxMethods     = 5000
 	maxSchema      = 48 << 10  // bytes of the schema of arguments or results; what is nested deeper is then of any type
-	maxSchemaSteps = 4000      // fields and enumeration values of one schema
-	maxSteps       = 5_000_000 // fields and enumeration values of all schemas
+	maxSchemaSteps = 2000      // fields and enumeration values of one schema: more do not fit
+	maxSteps       = 3_000_000 // fields and enumeration values of all schemas
 	maxOffered     = 56 << 20  // bytes of all definitions
 )
 

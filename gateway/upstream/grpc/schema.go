@@ -2,6 +2,7 @@ package grpc
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,8 +16,11 @@ import (
 
 type object = jsonobject.Object
 
-// work counts down what all schemas may cost: a message can be part of many.
-type work struct{ left int }
+// work counts down what all schemas may cost: a message can be part of many. It keeps those that were made.
+type work struct {
+	left int
+	made map[string]json.RawMessage
+}
 
 // schemas builds one schema.
 type schemas struct {
@@ -27,9 +31,17 @@ type schemas struct {
 	defs     *object
 }
 
-// build returns a schema with as many levels of messages as fit. Without any it is what least says.
-func build(w *work, output bool, least *object, f func(*schemas) *object) json.RawMessage {
-	for depth := 8; depth >= 0; depth-- {
+// build returns the schema of a key, which it makes the first time.
+func (w *work) build(key string, output bool, f func(*schemas) *object) json.RawMessage {
+	if w.made[key] == nil {
+		w.made[key] = w.fit(output, f)
+	}
+	return w.made[key]
+}
+
+// fit returns a schema with as many levels of messages as fit. If none does, it says nothing of the fields.
+func (w *work) fit(output bool, f func(*schemas) *object) json.RawMessage {
+	for _, depth := range []int{8, 5, 3, 2, 1, 0} {
 		s := &schemas{output: output, maxDepth: depth, steps: maxSchemaSteps, work: w, defs: jsonobject.Of()}
 		schema := f(s)
 		if s.steps < 0 || w.left < 0 {
@@ -42,7 +54,7 @@ func build(w *work, output bool, least *object, f func(*schemas) *object) json.R
 			return text
 		}
 	}
-	return webapi.AppendJSON(nil, least)
+	return webapi.AppendJSON(nil, anyObject())
 }
 
 // step accounts for one field or value, and reports whether it may be made.
@@ -54,7 +66,7 @@ func (s *schemas) step() bool {
 
 // inputSchema returns the schema of the arguments.
 func (m *method) inputSchema(w *work) json.RawMessage {
-	return build(w, false, anyObject(), func(s *schemas) *object {
+	return w.build(fmt.Sprint("input ", m.of.Input().FullName(), " ", m.count), false, func(s *schemas) *object {
 		if m.whole != "" {
 			value := special[m.of.Input().FullName()]()
 			return m.withCount(jsonobject.Of("type", "object", "properties", jsonobject.Of(m.whole, value), "required", []any{m.whole}, "additionalProperties", false))
@@ -74,7 +86,7 @@ func (m *method) withCount(schema *object) *object {
 
 // outputSchema returns the schema of the results.
 func (m *method) outputSchema(w *work) json.RawMessage {
-	return build(w, true, anyObject(), func(s *schemas) *object {
+	return w.build(fmt.Sprint("output ", m.of.Output().FullName(), " ", m.result), true, func(s *schemas) *object {
 		switch m.result {
 		case wrapped:
 			return jsonobject.Of("type", "object", "properties", jsonobject.Of("result", s.message(m.of.Output(), 0)), "required", []any{"result"}, "x-fastmcp-wrap-result", true)
