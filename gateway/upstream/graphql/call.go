@@ -12,6 +12,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"sallyport/gateway/upstream/apitools"
 	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/jsonobject"
 	"sallyport/internal/sanitize"
@@ -95,18 +96,9 @@ func (a *API) defaultOf(o *operation) ast.SelectionSet {
 
 // arguments parses the arguments.
 func (o *operation) arguments(raw json.RawMessage) (*object, error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	v, err := jsonobject.Decode(raw, func(depth int, _ bool) error {
-		if depth > maxNesting {
-			return webapi.Invalid("the arguments are nested more than %d levels deep", maxNesting)
-		}
-		return nil
-	})
-	args, ok := v.(*object)
-	if err != nil || !ok {
-		return nil, webapi.Invalid("the arguments must be a JSON object")
+	args, err := apitools.Arguments(raw, maxNesting)
+	if err != nil {
+		return nil, err
 	}
 	return args, o.checkArguments(args)
 }

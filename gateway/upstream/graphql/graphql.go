@@ -10,10 +10,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"sallyport/gateway/upstream/apitools"
 	"sallyport/gateway/upstream/inprocess"
 	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/sanitize"
@@ -114,13 +114,5 @@ func Connect(ctx context.Context, opts Options) (mcp.Connection, []string, error
 // Serve returns the client's end of a connection to the API as an MCP server. A call is sent while its request is
 // written: the error of the transport is that of Write, unless it is a [*jsonrpc.Error].
 func (a *API) Serve() mcp.Connection {
-	return inprocess.Server{Name: "GraphQL", Definitions: a.definitions, Call: a.serveCall}.Connect()
-}
-
-func (a *API) serveCall(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
-	result, err := a.Call(ctx, name, args)
-	if e, ok := errors.AsType[*webapi.ArgumentError](err); ok {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Reason}
-	}
-	return result, err
+	return apitools.Serve(inprocess.Server{Name: "GraphQL", Definitions: a.definitions, Call: a.Call})
 }

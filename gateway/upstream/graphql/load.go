@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/parser"
 	"github.com/vektah/gqlparser/v2/validator"
 
+	"sallyport/gateway/upstream/apitools"
 	"sallyport/internal/sanitize"
 )
 
@@ -27,30 +27,11 @@ func (a *API) readSchema(ctx context.Context) (*ast.Schema, error) {
 		}
 		return parseSchema(data)
 	}
-	data, err := readFile(a.opts.Schema)
+	data, err := apitools.ReadFile(a.opts.Schema, maxSchema)
 	if err != nil {
 		return nil, fmt.Errorf("read the GraphQL schema: %w", err)
 	}
 	return parseSchema(data)
-}
-
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		if e, ok := errors.AsType[*os.PathError](err); ok {
-			err = e.Err
-		}
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
-	if err == nil && len(data) > maxSchema {
-		err = fmt.Errorf("it has more than %d MiB", maxSchema>>20)
-	}
-	return data, err
 }
 
 // introspect returns the description of the schema that the API gives.

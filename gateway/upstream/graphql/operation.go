@@ -11,6 +11,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"sallyport/gateway/upstream/apitools"
 	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/jsonobject"
 	"sallyport/internal/sanitize"
@@ -109,15 +110,7 @@ func nameOperations(all []*operation) {
 			return o.name + "_" + hex.EncodeToString(sum[:4])
 		},
 	} {
-		count := map[string]int{}
-		for _, o := range all {
-			count[strings.ToLower(o.name)]++
-		}
-		for _, o := range all {
-			if count[strings.ToLower(o.name)] > 1 {
-				o.name = rename(o)
-			}
-		}
+		apitools.Distinguish(all, func(o *operation) *string { return &o.name }, rename)
 	}
 }
 

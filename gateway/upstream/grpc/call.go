@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"sallyport/gateway/upstream/apitools"
 	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/jsonobject"
 	"sallyport/internal/sanitize"
@@ -132,18 +133,9 @@ func (a *API) failure(ctx context.Context, err error) (json.RawMessage, error) {
 
 // arguments returns the JSON of the request, and how many messages of a stream to return.
 func (m *method) arguments(raw json.RawMessage) (json.RawMessage, int, error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	v, err := jsonobject.Decode(raw, func(depth int, _ bool) error {
-		if depth > maxNesting {
-			return webapi.Invalid("the arguments are nested more than %d levels deep", maxNesting)
-		}
-		return nil
-	})
-	args, ok := v.(*object)
-	if err != nil || !ok {
-		return nil, 0, webapi.Invalid("the arguments must be a JSON object")
+	args, err := apitools.Arguments(raw, maxNesting)
+	if err != nil {
+		return nil, 0, err
 	}
 	limit := defaultStreamed
 	if m.count != "" && args.Get(m.count) != nil {

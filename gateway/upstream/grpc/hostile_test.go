@@ -124,13 +124,13 @@ func TestHostileFrames(t *testing.T) {
 
 // proto3 returns a file with messages, each with fields of the types that it names.
 func proto3(name, pkg string, imports []string, messages ...*descriptorpb.DescriptorProto) *descriptorpb.FileDescriptorProto {
-	return &descriptorpb.FileDescriptorProto{Name: &name, Package: &pkg, Syntax: proto.String("proto3"), Dependency: imports, MessageType: messages}
+	return &descriptorpb.FileDescriptorProto{Name: &name, Package: &pkg, Syntax: new("proto3"), Dependency: imports, MessageType: messages}
 }
 
 func message(name string, types ...string) *descriptorpb.DescriptorProto {
 	m := &descriptorpb.DescriptorProto{Name: &name}
 	for i, t := range types {
-		f := &descriptorpb.FieldDescriptorProto{Name: proto.String(fmt.Sprint("f", i)), Number: proto.Int32(int32(i + 1)), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), TypeName: &t}
+		f := &descriptorpb.FieldDescriptorProto{Name: new(fmt.Sprint("f", i)), Number: new(int32(i + 1)), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), TypeName: &t}
 		if t == "" {
 			f.Type, f.TypeName = descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(), nil
 		}
@@ -178,14 +178,14 @@ func hostileSets(tb testing.TB) map[string]struct {
 	tb.Helper()
 	deep := message("M")
 	for range 40 {
-		deep = &descriptorpb.DescriptorProto{Name: proto.String("M"), NestedType: []*descriptorpb.DescriptorProto{deep}}
+		deep = &descriptorpb.DescriptorProto{Name: new("M"), NestedType: []*descriptorpb.DescriptorProto{deep}}
 	}
 	var many []string
 	for i := range 5001 {
 		many = append(many, fmt.Sprint("M", i))
 	}
 	twice := message("M", "", "")
-	twice.Field[0].JsonName, twice.Field[1].JsonName = proto.String("x"), proto.String("x")
+	twice.Field[0].JsonName, twice.Field[1].JsonName = new("x"), new("x")
 	return map[string]struct {
 		data []byte
 		want string

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
+
+	"sallyport/gateway/upstream/apitools"
 )
 
 // readFiles reads the descriptors from their file, or asks the server.
@@ -20,7 +20,7 @@ func (a *API) readFiles(ctx context.Context) (*files, error) {
 		}
 		return link(set, services)
 	}
-	data, err := readFile(a.opts.Descriptors)
+	data, err := apitools.ReadFile(a.opts.Descriptors, maxSet)
 	if err != nil {
 		return nil, fmt.Errorf("read the descriptor set: %w", err)
 	}
@@ -33,23 +33,4 @@ func (a *API) readFiles(ctx context.Context) (*files, error) {
 		return nil, errors.New("the descriptor set is invalid: it must be what protoc --include_imports --descriptor_set_out writes")
 	}
 	return link(set, nil)
-}
-
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		if e, ok := errors.AsType[*os.PathError](err); ok {
-			err = e.Err
-		}
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSet+1))
-	if err == nil && len(data) > maxSet {
-		err = fmt.Errorf("it has more than %d MiB", maxSet>>20)
-	}
-	return data, err
 }

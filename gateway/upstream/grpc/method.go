@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"sallyport/gateway/upstream/apitools"
 	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/jsonobject"
 	"sallyport/internal/sanitize"
@@ -110,8 +111,9 @@ func (a *API) nameMethods(all []*method) []*method {
 		sum := sha256.Sum256([]byte(m.path()))
 		return m.name[:min(len(m.name), maxName-9)] + "_" + hex.EncodeToString(sum[:4])
 	}
-	a.rename(all, func(m *method) string { return string(m.of.Parent().Name()) + "_" + string(m.of.Name()) })
-	a.rename(all, digest)
+	name := func(m *method) *string { return &m.name }
+	apitools.Distinguish(all, name, func(m *method) string { return string(m.of.Parent().Name()) + "_" + string(m.of.Name()) })
+	apitools.Distinguish(all, name, digest)
 	for _, m := range all {
 		if len(m.name) > maxName {
 			m.name = digest(m)
@@ -127,19 +129,6 @@ func (a *API) nameMethods(all []*method) []*method {
 		taken[key] = true
 		return false
 	})
-}
-
-// rename gives another name to methods that have the same.
-func (*API) rename(all []*method, to func(*method) string) {
-	count := map[string]int{}
-	for _, m := range all {
-		count[strings.ToLower(m.name)]++
-	}
-	for _, m := range all {
-		if count[strings.ToLower(m.name)] > 1 {
-			m.name = to(m)
-		}
-	}
 }
 
 // checkMessages refuses a method whose messages are not described, or have no JSON form.

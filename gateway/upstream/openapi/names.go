@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"sallyport/gateway/upstream/apitools"
 )
 
 // maxName is the longest name of a tool that MCP recommends.
@@ -17,18 +19,12 @@ func nameOperations(all []*operation) {
 	for _, o := range all {
 		count[cleanName(o.id)]++
 	}
-	names := map[string]int{}
 	for _, o := range all {
 		if o.name = cleanName(o.id); o.name == "" || count[o.name] > 1 {
 			o.name = o.pathName()
 		}
-		names[strings.ToLower(o.name)]++
 	}
-	for _, o := range all {
-		if names[strings.ToLower(o.name)] > 1 {
-			o.name = withDigest(o.name, o.method+" "+o.path)
-		}
-	}
+	apitools.Distinguish(all, func(o *operation) *string { return &o.name }, func(o *operation) string { return withDigest(o.name, o.method+" "+o.path) })
 }
 
 // plainName returns the name of an operation as if there were no other.
