@@ -1,4 +1,4 @@
-// Package apitools has what the upstreams share whose tools are the operations of an API: [Serve] serves the tools in this
+// Package apitools has what upstreams share if their tools are the operations of an API: [Serve] serves the tools in this
 // process, [ReadFile] reads what describes the API, [Arguments] those of a call, and [Distinguish] names operations.
 package apitools
 

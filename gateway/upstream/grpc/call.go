@@ -102,7 +102,7 @@ func streamResult(messages []any, truncated bool) json.RawMessage {
 
 func (a *API) newScale() *scale { return newScale(maxValues, a.opts.MaxResponse, a.files.types) }
 
-// unreadable returns the result of a call whose response cannot be shown.
+// unreadable returns the result of a call with a response that cannot be shown.
 func unreadable(m *method, err error) json.RawMessage {
 	text := fmt.Sprintf("the response is not a %s: %s", m.of.Output().FullName(), cause(err))
 	if errors.Is(err, errTooLarge) {
@@ -170,7 +170,7 @@ func (f *files) encode(of protoreflect.MessageDescriptor, data json.RawMessage) 
 	return encoded, nil
 }
 
-// decode returns a message in JSON. The libraries decode messages of a stranger, so a panic of them is an error.
+// decode returns a message in JSON. The message is untrusted, so a panic of the libraries is an error.
 func (f *files) decode(s *scale, of protoreflect.MessageDescriptor, data []byte) (text json.RawMessage, err error) {
 	defer func() {
 		if r := recover(); r != nil {

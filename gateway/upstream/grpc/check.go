@@ -10,7 +10,7 @@ import (
 // census counts the elements of descriptors before they are linked: linking makes the full name of each.
 type census struct{ left int }
 
-// checkSet refuses files whose elements are too many, nested too deeply, or have names that are too long.
+// checkSet refuses files with too many elements, too deep nesting or too long names.
 func checkSet(set *descriptorpb.FileDescriptorSet) error {
 	c := &census{maxElements}
 	for _, f := range set.File {

@@ -29,15 +29,15 @@ type files struct {
 	services []protoreflect.ServiceDescriptor
 }
 
-// isStandard reports whether a file is one of the standard ones, whose messages have a JSON form of their own. Those of this
-// program are used in place of what a server says they are.
+// isStandard reports whether a file is one of the standard ones, which define messages with a special JSON form. The
+// versions of this program replace those of a server.
 func isStandard(path string) bool {
 	f, err := protoregistry.GlobalFiles.FindFileByPath(path)
 	return err == nil && f.Package() == "google.protobuf"
 }
 
-// link links the files of a set. services are the names of those to use, nil for all. The library reads descriptors of a stranger, so a
-// panic of it is an error.
+// link links the files of a set. services are the names of those to use, nil for all. The descriptors are untrusted, so a
+// panic of the library is an error.
 func link(set *descriptorpb.FileDescriptorSet, services []protoreflect.FullName) (found *files, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -107,7 +107,7 @@ func withStandard(set *descriptorpb.FileDescriptorSet) (*descriptorpb.FileDescri
 	return whole, nil
 }
 
-// declaresSpecial reports whether a file declares a message with a JSON form of its own.
+// declaresSpecial reports whether a file declares a message with a special JSON form.
 func declaresSpecial(f *descriptorpb.FileDescriptorProto) bool {
 	for _, m := range f.GetMessageType() {
 		if _, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName("google.protobuf." + m.GetName())); err == nil {

@@ -105,7 +105,7 @@ func (o *Options) takes(m protoreflect.MethodDescriptor) bool {
 }
 
 // nameMethods gives names to those that have the same but for case: first the service, and if that is not enough a digest. It returns
-// those with a name of their own.
+// those with a unique name.
 func (a *API) nameMethods(all []*method) []*method {
 	digest := func(m *method) string {
 		sum := sha256.Sum256([]byte(m.path()))
@@ -131,7 +131,7 @@ func (a *API) nameMethods(all []*method) []*method {
 	})
 }
 
-// checkMessages refuses a method whose messages are not described, or have no JSON form.
+// checkMessages refuses a method with messages that are not described, or have no JSON form.
 func (m *method) checkMessages() error {
 	seen := map[protoreflect.FullName]bool{}
 	return errors.Join(checkMessage(m.of.Input(), seen), checkMessage(m.of.Output(), seen))

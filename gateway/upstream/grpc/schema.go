@@ -175,7 +175,7 @@ func exclusive(of protoreflect.MessageDescriptor) (lines []string) {
 	return lines
 }
 
-// described adds the comment of a field. What is beside a reference is a part of the schema too.
+// described adds the comment of a field, also to a reference.
 func (s *schemas) described(fd protoreflect.FieldDescriptor, schema *object) *object {
 	if text := comment(fd, maxNested); text != "" {
 		schema.Set("description", text)

@@ -42,7 +42,7 @@ func anyMessage() *object {
 	return jsonobject.Of("type", "object", "properties", jsonobject.Of("@type", url), "required", []any{"@type"}, "additionalProperties", true)
 }
 
-// isSpecial reports whether a message has a JSON form of its own.
+// isSpecial reports whether a message has a special JSON form.
 func isSpecial(of protoreflect.MessageDescriptor) bool { return special[of.FullName()] != nil }
 
 // isObject reports whether a standard message is an object in JSON.
