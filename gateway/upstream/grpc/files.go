@@ -27,6 +27,7 @@ import (
 type files struct {
 	types    *types
 	services []protoreflect.ServiceDescriptor
+	faults   []string // why a file is left out
 }
 
 // isStandard reports whether a file is one of the standard ones, which define messages with a special JSON form. The
@@ -51,19 +52,60 @@ func link(set *descriptorpb.FileDescriptorSet, services []protoreflect.FullName)
 	if err := checkSet(whole); err != nil {
 		return nil, fmt.Errorf("the descriptors are not accepted: %w", err)
 	}
-	registry, err := protodesc.FileOptions{AllowUnresolvable: true}.NewFiles(whole)
-	if err != nil {
-		return nil, fmt.Errorf("the descriptors are invalid: %s", sanitize.Line(err.Error(), 300))
+	l := newLinker(whole)
+	for _, f := range whole.File {
+		l.link(f.GetName())
 	}
-	found = &files{types: &types{dynamicpb.NewTypes(registry)}}
+	found = &files{types: &types{dynamicpb.NewTypes(l.registry)}, faults: l.faults}
 	if services != nil {
-		found.addNamed(registry, services)
+		found.addNamed(l.registry, services)
 		return found, nil
 	}
 	for _, f := range set.File { // in their order
-		found.addAll(registry, f.GetName())
+		found.addAll(l.registry, f.GetName())
 	}
 	return found, nil
+}
+
+// linker links files one by one, so that an invalid one does not take the others away. Messages of a file that is left out are placeholders.
+type linker struct {
+	left     map[string]*descriptorpb.FileDescriptorProto // that are not linked yet
+	registry *protoregistry.Files
+	faults   []string
+}
+
+func newLinker(set *descriptorpb.FileDescriptorSet) *linker {
+	l := &linker{left: map[string]*descriptorpb.FileDescriptorProto{}, registry: &protoregistry.Files{}}
+	for _, f := range set.File {
+		if l.left[f.GetName()] != nil {
+			l.fault(f.GetName(), "it is there twice")
+		}
+		l.left[f.GetName()] = f
+	}
+	return l
+}
+
+// link links a file, after those that it imports. One that is being linked already is missing to those that it imports.
+func (l *linker) link(name string) {
+	f := l.left[name]
+	if f == nil {
+		return
+	}
+	delete(l.left, name)
+	for _, imported := range f.GetDependency() {
+		l.link(imported)
+	}
+	linked, err := protodesc.FileOptions{AllowUnresolvable: true}.New(f, l.registry)
+	if err == nil {
+		err = l.registry.RegisterFile(linked)
+	}
+	if err != nil {
+		l.fault(name, cause(err))
+	}
+}
+
+func (l *linker) fault(name, reason string) {
+	l.faults = append(l.faults, sanitize.Line(fmt.Sprintf("file %.100q: %s", name, reason), 300))
 }
 
 func (f *files) addNamed(registry *protoregistry.Files, names []protoreflect.FullName) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -36,7 +37,7 @@ type Options struct {
 
 // API is a server with methods that can be called. It is safe for concurrent use.
 type API struct {
-	// Skipped are the methods that are no tools, with the reason.
+	// Skipped are the methods that are no tools, and the files that are invalid, with the reason.
 	Skipped []string
 
 	opts        Options
@@ -56,14 +57,18 @@ func Load(ctx context.Context, opts Options) (*API, error) {
 	if a.files, err = a.readFiles(ctx); err != nil {
 		return nil, err
 	}
+	a.Skipped = a.files.faults
 	all, err := a.allMethods()
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 {
-		return nil, errors.New("the gRPC server has no method that can be a tool, or include and exclude leave none")
+	if err := a.define(ctx, all); err != nil {
+		return nil, err
 	}
-	return a, a.define(ctx, all)
+	if len(a.methods) == 0 {
+		return nil, errors.New(strings.Join(append([]string{"the gRPC server has no method that can be a tool, or include and exclude leave none"}, a.Skipped[:min(len(a.Skipped), 3)]...), "; "))
+	}
+	return a, nil
 }
 
 // define makes the definitions of the tools.

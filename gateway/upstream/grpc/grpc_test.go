@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -302,5 +303,25 @@ func TestChoice(t *testing.T) {
 	_, err := grpc.Load(t.Context(), grpc.Options{Descriptors: descriptorFile(t, grpcserver.Descriptors), Include: []string{"none"}})
 	if err == nil || !strings.Contains(err.Error(), "include and exclude leave none") {
 		t.Errorf("none: %v", err)
+	}
+}
+
+// TestWrongScheme: a URL with the wrong scheme, and a server of HTTP/1.1, fail with a reason.
+func TestWrongScheme(t *testing.T) {
+	t.Parallel()
+	certificate := tlstest.Certificate(t)
+	secure, open := grpcserver.Start(t, grpcserver.Options{Certificate: &certificate}), grpcserver.Start(t, grpcserver.Options{})
+	old := httptest.NewServer(http.NotFoundHandler())
+	defer old.Close()
+	for url, want := range map[string]string{
+		"http://" + secure.Address: "EOF; is it a server with TLS, and its URL begins with https?", "https://" + open.Address: "does not look like a TLS handshake",
+		old.URL: "looked like an HTTP/1.1 header", "http://127.0.0.1:1": "connection refused",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err := grpc.Load(ctx, grpc.Options{Endpoint: url, Transport: plain(t)})
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", url, err, want)
+		}
 	}
 }

@@ -30,14 +30,17 @@ func (a *API) reflect(ctx context.Context) (*descriptorpb.FileDescriptorSet, []p
 	cancel() // so that the server cannot delay the end
 	_, _ = r.stream.Close()
 	if err != nil {
-		return nil, nil, reflectionError(err)
+		return nil, nil, a.reflectionError(err)
 	}
 	return r.set, services, nil
 }
 
 // reflectionError returns the cause of a failure: that of the transport as it is.
-func reflectionError(err error) error {
+func (a *API) reflectionError(err error) error {
 	if e, ok := errors.AsType[*transportError](err); ok {
+		if strings.HasPrefix(a.opts.Endpoint, "http:") && strings.HasSuffix(e.cause.Error(), "EOF") {
+			return fmt.Errorf("%w; is it a server with TLS, and its URL begins with https?", e.cause)
+		}
 		return e.cause
 	}
 	if e, ok := errors.AsType[*refusal](err); ok {
