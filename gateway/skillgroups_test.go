@@ -129,8 +129,7 @@ func (tm *team) guesses(t *testing.T) map[string]func(who context.Context, name 
 	t.Helper()
 	said := func(value any, err error) string {
 		text, _ := json.Marshal(value)
-		var e *tool.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*tool.Error](err); ok {
 			text = append(text, string(e.Kind)+e.Hint...)
 		}
 		return fmt.Sprint(string(text), err)
@@ -191,10 +190,10 @@ func TestSkillsHidden(t *testing.T) {
 	tm := newTeam(t, true)
 	tm.says(tm.bob, t, "python", `from sallyport import save_skill
 save_skill("payday", "def payday(): return 1", "Says a day.")`) // a name that is suggested for both
-	before := tm.guessAll(t, tm.bob)
+	before := tm.guessAll(tm.bob, t)
 	tm.restricted(t)
 	same := func(when string, who context.Context) {
-		for attack, got := range tm.guessAll(t, who) {
+		for attack, got := range tm.guessAll(who, t) {
 			if want := before[attack]; got != want {
 				t.Errorf("%s, %s:\n got %s\nwant %s", when, attack, got, want)
 			}
@@ -214,7 +213,7 @@ save_skill("payday", "def payday(): return 1", "Says a day.")`) // a name that i
 }
 
 // guessAll returns the answers to all guesses of two names, one in each language, without the name that was asked for.
-func (tm *team) guessAll(t *testing.T, who context.Context) map[string]string {
+func (tm *team) guessAll(who context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for attack, try := range tm.guesses(t) {

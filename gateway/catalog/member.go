@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -254,13 +255,17 @@ func (m *member) isSearched() bool {
 }
 
 // state returns the session's state; idle until the session is set. Where principals have logins of their own, the operator
-// needs none once the tools are known.
+// needs none once the tools are known; before, the first login of anybody shows them.
 func (m *member) state() upstream.State {
 	select {
 	case <-m.booted:
 		s := m.session.State()
-		if s.Login && m.cfg.Load().Auth.Per == config.PerPrincipal && m.view.Load().known {
+		switch {
+		case !s.Login || m.cfg.Load().Auth.Per != config.PerPrincipal:
+		case m.view.Load().known:
 			return upstream.State{Status: upstream.Idle, Since: s.Since}
+		default:
+			s.Error = fmt.Sprintf("login required: the user logs in at the page /ui/connections/%[1]s of the gateway; for all, an operator runs `sallyport auth login %[1]s`", m.id)
 		}
 		return s
 	default:
