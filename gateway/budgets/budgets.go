@@ -16,6 +16,7 @@ import (
 
 	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/policy"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -84,19 +85,24 @@ type meter struct {
 	*count
 }
 
-// metersOf returns the budgets that apply to a principal now.
-func (b *Budgets) metersOf(principal string) (all []meter) {
+// metersOf returns the budgets that apply to a principal now, for a call of a tool. The zero tool is for what is no call.
+func (b *Budgets) metersOf(principal string, called tool.ID) (all []meter) {
 	set := b.opts.Settings.Load().Budgets
 	if len(set) == 0 {
 		return nil
 	}
 	day := today(time.Now())
 	for _, one := range set {
-		if b.applies(one, principal) {
+		if covers(one, called) && b.applies(one, principal) {
 			all = append(all, meter{one, b.countOf(day, one, principal)})
 		}
 	}
 	return all
+}
+
+// covers reports whether calls of a tool count on a budget.
+func covers(one config.Budget, called tool.ID) bool {
+	return len(one.Tools) == 0 || called.Upstream != "" && policy.NewGlobs(one.Tools).Match(called)
 }
 
 // applies reports whether a budget applies to a principal. A principal has all groups while they are unknown, as after
@@ -142,8 +148,8 @@ func (c *charge) undo() {
 
 // take counts one call or program of a principal. The error is a *[tool.Error]: a refusal, with the budget in refused, or that the
 // counts cannot be read. The charge is nil for a principal without budgets.
-func (b *Budgets) take(ctx context.Context, principal string, of Resource) (*charge, *meter, error) {
-	meters := b.metersOf(principal)
+func (b *Budgets) take(ctx context.Context, principal string, called tool.ID, of Resource) (*charge, *meter, error) {
+	meters := b.metersOf(principal, called)
 	if len(meters) == 0 {
 		return nil, nil, nil
 	}

@@ -21,7 +21,7 @@ func (b *Budgets) Middleware(next toolcall.Handler) toolcall.Handler {
 		case tool.ListResources, tool.ListTemplates, tool.ListPrompts: // answered from the catalog
 			return next(ctx, c)
 		}
-		taken, full, err := b.take(ctx, tool.Principal(ctx), Calls)
+		taken, full, err := b.take(ctx, tool.Principal(ctx), c.Tool, Calls)
 		switch {
 		case full != nil:
 			refusal := tool.AsError(err)
@@ -65,7 +65,7 @@ type Program struct {
 // Begin counts a program of the caller. The error is a *[tool.Error] for one that must not run. The caller calls End or Undo.
 func (b *Budgets) Begin(ctx context.Context) (*Program, error) {
 	principal := tool.Principal(ctx)
-	meters := b.metersOf(principal)
+	meters := b.metersOf(principal, tool.ID{})
 	if len(meters) == 0 {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func (b *Budgets) Begin(ctx context.Context) (*Program, error) {
 	if tightest != nil && left == 0 {
 		return nil, b.refuse(ctx, principal, tightest, CPU)
 	}
-	taken, _, err := b.take(ctx, principal, Programs)
+	taken, _, err := b.take(ctx, principal, tool.ID{}, Programs)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (p *Program) Undo() {
 
 // MoneyLeft returns a *[tool.Error] if a principal has used up its money.
 func (b *Budgets) MoneyLeft(ctx context.Context, principal string) error {
-	meters := b.metersOf(principal)
+	meters := b.metersOf(principal, tool.ID{})
 	if err := b.load(ctx, meters, Money); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (b *Budgets) MoneyLeft(ctx context.Context, principal string) error {
 
 // Spend counts money that a principal has spent.
 func (b *Budgets) Spend(principal string, money float64) {
-	if meters := b.metersOf(principal); money > 0 && len(meters) > 0 {
+	if meters := b.metersOf(principal, tool.ID{}); money > 0 && len(meters) > 0 {
 		b.add(meters, Money, int64(math.Ceil(money*millionths)))
 	}
 }

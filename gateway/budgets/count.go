@@ -88,7 +88,8 @@ func (c *count) used() amounts {
 	return sum
 }
 
-// countOf returns the count that a budget bounds for a principal. Budgets that are not shared have one count in common.
+// countOf returns the count that a budget bounds for a principal. Budgets that are not shared and are for the same tools have one count in
+// common.
 func (b *Budgets) countOf(day string, one config.Budget, principal string) *count {
 	c := newCount(day, one, principal)
 	b.mu.Lock()
@@ -105,6 +106,9 @@ func newCount(day string, one config.Budget, principal string) *count {
 	if one.Shared { // a limit may change without a new count
 		of = append(append([]string{"shared"}, sorted(one.Principals)...), "\x00")
 		of, principal = append(of, sorted(one.Groups)...), ""
+	}
+	if len(one.Tools) > 0 {
+		of = append(append(of, "\x00", "tools"), sorted(one.Tools)...)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(of, "\x00")))
 	key := store.Key{day, hex.EncodeToString(sum[:16])}

@@ -159,5 +159,5 @@ func (b *Budgets) usedOn(ctx context.Context, day string) (used map[string]amoun
 		note(id, c.principal, c.shared, now)
 	}
 	slices.Sort(principals)
-	return used, principals, nil
+	return used, slices.Compact(principals), nil
 }

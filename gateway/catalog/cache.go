@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/commandtool"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
+	"sallyport/internal/webaccess"
 )
 
 const (
@@ -125,6 +126,7 @@ type offerSettings struct {
 	Variables            map[string]string  `json:",omitempty"`
 	Query                map[string]string  `json:",omitempty"`
 	Tools                []commandtool.Tool `json:",omitempty"`
+	Egress               *webaccess.Access  `json:",omitempty"`
 	// HostHeaders are those that the gateway sets in requests of the process, by host.
 	HostHeaders map[string]map[string]string `json:",omitempty"`
 }
@@ -148,7 +150,7 @@ func (c *cache) name(up config.Upstream) string {
 	s := offerSettings{
 		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir, URL: up.URL, Headers: up.Headers, Socket: up.Socket,
 		Transport: up.Transport, Include: up.Include, Exclude: up.Exclude, Rename: up.Rename, MaxMessage: int64(up.MaxMessage), NoTraceContext: up.NoTraceContext, Isolate: up.Isolate,
-		OpenAPI: up.OpenAPI, GraphQL: up.GraphQL, GRPC: up.GRPC, Variables: up.Variables, Query: up.Query, Tools: up.Tools, HostHeaders: hostHeaders(up.Isolate),
+		OpenAPI: up.OpenAPI, GraphQL: up.GraphQL, GRPC: up.GRPC, Variables: up.Variables, Query: up.Query, Tools: up.Tools, Egress: up.Egress, HostHeaders: hostHeaders(up.Isolate),
 	}
 	auth := map[string]any{
 		"type": up.Auth.Type, "client": up.Auth.ClientID, "secret": string(up.Auth.ClientSecret), "metadata": up.Auth.ClientMetadata, "scopes": up.Auth.Scopes, "issuer": up.Auth.Issuer,

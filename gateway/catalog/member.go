@@ -150,7 +150,7 @@ func (c membership) renew(ctx context.Context, m *member, was config.Upstream) (
 func withSecretsOf(up, other config.Upstream) config.Upstream {
 	up.Args, up.Env, up.Headers, up.URL = other.Args, other.Env, other.Headers, other.URL
 	up.OpenAPI, up.GraphQL, up.GRPC, up.Variables, up.Query, up.Basic = other.OpenAPI, other.GraphQL, other.GRPC, other.Variables, other.Query, other.Basic
-	up.Isolate = other.Isolate
+	up.Isolate, up.Egress = other.Isolate, other.Egress
 	return up
 }
 

@@ -18,17 +18,33 @@ import (
 // networkPackages are packages that are of no use without a network.
 var networkPackages = []string{"requests", "httpx", "aiohttp", "urllib3", "axios", "node-fetch", "got", "undici", "superagent", "websockets"}
 
+// noNetwork is the hint that the sandbox gives.
 const noNetwork = "the sandbox has no network: call a tool instead, search_tools finds one"
 
+// adviseNetwork returns what a program can do instead of using a network, which its sandbox does not have.
+func adviseNetwork(ctx context.Context, ex *Executor) string {
+	for _, up := range ex.opts.Settings.Load().Upstreams {
+		if up.Egress == nil || up.Disabled {
+			continue
+		}
+		for _, t := range ex.snapshot(ctx).Tools {
+			if t.ID.Upstream == up.ID {
+				return fmt.Sprintf("the sandbox has no network: use %s of servers.%s, or call another tool that search_tools finds", t.ID.Name, up.ID)
+			}
+		}
+	}
+	return noNetwork
+}
+
 // explainMissing adds a hint on how to install a package that an import did not find.
-func (ex *Executor) explainMissing(e *execution.Result, interpreter sandbox.Interpreter, environment string) {
+func (ex *Executor) explainMissing(ctx context.Context, e *execution.Result, interpreter sandbox.Interpreter, environment string) {
 	if e.Fault == nil {
 		return
 	}
 	_, settings, known, err := ex.opts.Environments.Find(environment)
 	module := deps.Missing(interpreter, e.Fault.Message)
 	if slices.Contains(networkPackages, module) {
-		e.Fault.Hint = noNetwork
+		e.Fault.Hint = adviseNetwork(ctx, ex)
 		return
 	}
 	if err != nil || module == "" || !known && e.Fault.Hint != "" {
@@ -69,15 +85,20 @@ func (ex *Executor) explainInstall(e *execution.Result, interpreter sandbox.Inte
 // networkCommand matches a command that needs a network.
 var networkCommand = regexp.MustCompile(`["'\s(\x60](?:curl|wget)["'\s]`)
 
-// explainNetwork tells a program that runs curl what it can do instead.
-func explainNetwork(e *execution.Result, code string) {
+// explainNetwork tells a program that uses a network what it can do instead.
+func explainNetwork(ctx context.Context, ex *Executor, e *execution.Result, code string) {
+	if e.Fault != nil && e.Fault.Hint == noNetwork {
+		e.Fault.Hint = adviseNetwork(ctx, ex)
+		return
+	}
 	if !networkCommand.MatchString(code) || !runsCommands.MatchString(code) {
 		return
 	}
+	advice := adviseNetwork(ctx, ex)
 	if e.Fault != nil {
-		e.Fault.Hint = noNetwork
+		e.Fault.Hint = advice
 	} else {
-		e.Notes = append(e.Notes, noNetwork)
+		e.Notes = append(e.Notes, advice)
 	}
 }
 

@@ -147,10 +147,10 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	e.Resume, e.Journaled = ex.opts.Replay.ResumeID(&e, running), running.Journal != nil
 	ex.explain(ctx, &e, program.Code)
 	nameLines(e.Fault, program.File)
-	ex.explainMissing(&e, job.Interpreter, program.Environment)
+	ex.explainMissing(ctx, &e, job.Interpreter, program.Environment)
 	explainLanguage(e.Fault, job.Interpreter, program.Code)
 	ex.explainInstall(&e, job.Interpreter, program)
-	explainNetwork(&e, program.Code)
+	explainNetwork(ctx, ex, &e, program.Code)
 	ex.explainTools(ctx, &e, program.Code)
 	explainHeld(ctx, ex.opts, &e)
 	ex.reviewResults(&e, running.Calls, program.Code)
@@ -250,7 +250,7 @@ func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execu
 	if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 		e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
 		if slices.Contains(networkPackages, wrong.Package) {
-			e.Fault.Hint = noNetwork
+			e.Fault.Hint = adviseNetwork(ctx, ex)
 			return nil
 		}
 		if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {

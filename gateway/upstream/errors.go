@@ -77,8 +77,7 @@ func newRedactor(s Settings, book *redact.Book) redactor {
 	if book == nil {
 		book = &redact.Book{}
 	}
-	own := slices.Concat(redact.Values(s.Env), redact.Values(s.Headers), redact.Args(s.Args), redact.OfURL(s.URL), redact.Values(s.Query), redact.OfURL(s.OpenAPI), []string{string(s.Basic.Password)})
-	return redactor{replacer(values), book.For(s.ID, own...), book, s.ID}
+	return redactor{replacer(values), book.For(s.ID, s.SecretValues()...), book, s.ID}
 }
 
 func replacer(secrets []string) *strings.Replacer {

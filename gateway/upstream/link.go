@@ -14,8 +14,10 @@ import (
 
 	"sallyport/gateway/upstream/commandtools"
 	"sallyport/gateway/upstream/deferred"
+	"sallyport/gateway/upstream/inprocess"
 	"sallyport/gateway/upstream/process"
 	"sallyport/gateway/upstream/serial"
+	"sallyport/gateway/upstream/webtools"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -179,7 +181,7 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 	switch {
 	case d.settings.IsAPI():
 		return d.dialAPI(ctx)
-	case len(d.settings.Tools) > 0:
+	case d.settings.InProcess():
 		return d.dialTools(ctx)
 	case d.settings.HasProcess() && d.settings.URL == "":
 		p, err := d.startProcess(ctx)
@@ -194,9 +196,15 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 	return nil, &tool.Error{Kind: tool.Invalid, Message: "it needs either a command or a url"}
 }
 
-// dialTools returns the connection to tools that are programs, which are served in this process.
+// dialTools returns the connection to tools that are programs or send requests, which are served in this process.
 func (d *dialer) dialTools(ctx context.Context) (*carrier, error) {
-	server, err := commandtools.Open(ctx, d.settings, d.opts.Isolate, d.opts.Version)
+	open := func() (inprocess.Server, error) {
+		return commandtools.Open(ctx, d.settings, d.opts.Isolate, d.opts.Version)
+	}
+	if d.settings.Egress != nil {
+		open = func() (inprocess.Server, error) { return webtools.Open(d.settings, d.opts.Version), nil }
+	}
+	server, err := open()
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +253,7 @@ func (d *dialer) implementation() *mcp.Implementation {
 }
 
 func (d *dialer) sessionOptions() *mcp.ClientSessionOptions {
-	if d.settings.IsAPI() || len(d.settings.Tools) > 0 || d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
+	if d.settings.InProcess() || d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacy}
 	}
 	return nil

@@ -99,7 +99,9 @@ var importRules = append(commandRules(), []importRule{
 		"the tools of a server are made from its descriptors and served in this process"},
 	{"gateway/upstream/commandtools", []string{"gateway/upstream/inprocess", "gateway/upstream/process", "internal/..."}, nil,
 		"the tools of programs are served in this process; the gateway starts their sandboxes"},
-	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/grpc", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
+	{"gateway/upstream/webtools", []string{"gateway/upstream/inprocess", "gateway/upstream/webapi", "internal/..."}, nil,
+		"the tools that send requests are served in this process"},
+	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/inprocess", "gateway/upstream/webtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/grpc", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
 		"the peers under gateway are independent: an upstream session needs no sandbox and no index"},
 	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // the server that tests log in to
 		"getting a token is independent of sessions: a session uses an Authorizer"},
@@ -173,7 +175,7 @@ var importRules = append(commandRules(), []importRule{
 		"runsc is an adapter to one program; higher packages decide what a sandbox is used for"},
 	{"sandbox/egress/edge", nil, []string{"internal/testutil/..."},
 		"it sends the requests of one sandbox to one host; higher packages say what they get"},
-	{"sandbox/egress", []string{"sandbox/egress/edge"}, []string{"internal/testutil/..."},
+	{"sandbox/egress", []string{"sandbox/egress/edge", "internal/hostdial"}, []string{"internal/testutil/..."},
 		"it decides about names and connections of one sandbox; higher packages say which are allowed"},
 	{"sandbox/checkpoint", []string{"internal/..."}, nil,
 		"it keeps files and reads logs of runsc; higher packages start sandboxes from them"},

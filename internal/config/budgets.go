@@ -9,6 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"sallyport/internal/policy"
 	"sallyport/internal/yamlstrict"
 )
 
@@ -22,6 +23,8 @@ type Budget struct {
 	Principals []string
 	// Groups are groups of an OpenID provider: it applies to their members.
 	Groups []string
+	// Tools are globs of UPSTREAM.TOOL: only calls of these tools count, and only calls can be bound. Default all.
+	Tools []string
 	// Calls bounds calls of tools and methods of upstreams; default no bound.
 	Calls int
 	// Programs bounds programs; default no bound.
@@ -49,6 +52,7 @@ func (d budgetDecoder) budget(at path, n *yaml.Node, b *Budget) {
 		{"name", d.Text(&b.Name)},
 		{"principals", d.Texts(&b.Principals)},
 		{"groups", d.Texts(&b.Groups)},
+		{"tools", d.Texts(&b.Tools)},
 		{"calls", scalar(d.decoder, &b.Calls, yamlstrict.Count)},
 		{"programs", scalar(d.decoder, &b.Programs, yamlstrict.Count)},
 		{"cpu", scalar(d.decoder, &b.CPU, yamlstrict.Duration)},
@@ -96,6 +100,14 @@ func (b Budget) problems(at path) (all []problem) {
 	if b.Calls == 0 && b.Programs == 0 && b.CPU == 0 && b.Money == 0 {
 		all = append(all, problem{at: at, needs: []path{at.Unknown(), at.To("calls"), at.To("programs"), at.To("cpu"), at.To("money")},
 			message: "a budget needs one of calls, programs, cpu and money"})
+	}
+	if len(b.Tools) > 0 && (b.Programs > 0 || b.CPU > 0 || b.Money > 0) {
+		all = append(all, problem{at: at.To("tools"), onKey: true, message: `a budget with "tools" bounds calls only; programs, cpu and money need one of their own`})
+	}
+	for i, text := range b.Tools {
+		if wrong := policy.CheckGlob(text); wrong != "" {
+			all = append(all, problem{at: at.To("tools").Item(i), message: wrong})
+		}
 	}
 	for i, pattern := range b.Principals {
 		if _, err := glob.Match(pattern, ""); err != nil || pattern == "" {

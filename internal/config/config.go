@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/policy"
 	"sallyport/internal/registry"
 	"sallyport/internal/secretstore"
+	"sallyport/internal/webaccess"
 )
 
 // To add a key:
@@ -227,7 +228,7 @@ type Login struct {
 	Userinfo bool
 }
 
-// Upstream is an MCP server (over stdio if Command or Isolate.Image is set, else HTTP), an API (OpenAPI, GraphQL, GRPC), or programs that are tools.
+// Upstream is an MCP server (over stdio if Command or Isolate.Image is set, else HTTP), an API (OpenAPI, GraphQL, gRPC), programs that are tools, or hosts for requests of programs.
 type Upstream struct {
 	// Name is the key in the file: a letter, then letters, digits, "-" and "_".
 	Name string
@@ -276,6 +277,9 @@ type Upstream struct {
 
 	// Tools are programs of this machine that become tools, by name. Each call runs one in a sandbox of its own, as isolate says.
 	Tools []commandtool.Tool
+
+	// Egress lets programs send HTTP requests to hosts, by tools that the gateway has; default none. It has the labels external and untrusted.
+	Egress *webaccess.Access
 
 	// Include are globs (as path.Match) of the wire names of tools to take; default all. With openapi they are globs of operationIds, tag:GLOB
 	// or path:GLOB, in which ** matches several segments, with graphql also query:GLOB and mutation:GLOB, with grpc service:GLOB.

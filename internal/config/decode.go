@@ -61,6 +61,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"compat", d.OneOf(&c.Compat, compats...)},
 	})
 	c.nameEntries()
+	c.addEgressBudgets()
 	for i := range c.Upstreams {
 		if u := &c.Upstreams[i]; u.Trust == "" {
 			u.Trust = c.Trust
@@ -117,6 +118,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"query", d.secrets(&u.Query)},
 		{"basic", func(at path, n *yaml.Node) { d.basic(at, n, &u.Basic) }},
 		{"tools", func(at path, n *yaml.Node) { toolDecoder{policyDecoder{d}}.tools(at, n, u) }},
+		{"egress", func(at path, n *yaml.Node) { hostDecoder{d}.egress(at, n, u) }},
 		{"include", d.Texts(&u.Include)},
 		{"exclude", d.Texts(&u.Exclude)},
 		{"rename", d.secrets((*Secrets)(&u.Rename))},
@@ -137,7 +139,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	if len(u.Tools) > 0 && !seen["isolate"] {
 		u.Isolate = DefaultIsolation()
 	}
-	if (seen["url"] || u.Isolate != nil && u.Isolate.Image != "") && !seen["cwd"] {
+	if (seen["url"] || u.Egress != nil || u.Isolate != nil && u.Isolate.Image != "") && !seen["cwd"] {
 		u.Dir = ""
 	}
 }

@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 		}
 		ids := map[string]bool{}
 		for _, u := range c.Upstreams {
-			if ids[u.ID] || (u.Command == "") == (u.URL == "" && u.OpenAPI == "" && len(u.Tools) == 0) || u.Command != "" && !filepath.IsAbs(u.Dir) {
+			if ids[u.ID] || (u.Command == "") == (u.URL == "" && !u.InProcess()) || u.Command != "" && !filepath.IsAbs(u.Dir) {
 				t.Errorf("%v has id %q in %q", u, u.ID, u.Dir)
 			}
 			ids[u.ID] = true

@@ -96,10 +96,11 @@ func adviseValue(at path, n *yaml.Node) string {
 
 // transportKeys are keys of an upstream, each with the keys of transports that do not have it.
 var transportKeys = map[string][]string{
-	"url": {"command", "tools"}, "headers": {"command", "tools"}, "socket": {"command", "tools"}, "transport": {"command", "tools"}, "auth": {"command", "tools"},
-	"command": {"url", "openapi", "graphql", "grpc", "tools"}, "args": {"url", "openapi", "graphql", "grpc", "tools"}, "env": {"url", "openapi", "graphql", "grpc"}, "cwd": {"url", "openapi", "graphql", "grpc"},
-	"openapi": {"command", "url", "tools", "graphql", "grpc"}, "graphql": {"command", "url", "tools", "openapi", "grpc"}, "grpc": {"command", "url", "tools", "openapi", "graphql"},
-	"variables": {"command", "url", "tools", "grpc"}, "query": {"command", "url", "tools", "grpc"}, "basic": {"command", "url", "tools"}, "tools": {"url", "openapi", "graphql", "grpc", "command"},
+	"url": {"command", "tools", "egress"}, "headers": {"command", "tools", "egress"}, "socket": {"command", "tools", "egress"}, "transport": {"command", "tools", "egress"}, "auth": {"command", "tools", "egress"},
+	"command": {"url", "openapi", "graphql", "grpc", "tools", "egress"}, "args": {"url", "openapi", "graphql", "grpc", "tools", "egress"}, "env": {"url", "openapi", "graphql", "grpc", "egress"}, "cwd": {"url", "openapi", "graphql", "grpc", "egress"},
+	"openapi": {"command", "url", "tools", "graphql", "grpc", "egress"}, "graphql": {"command", "url", "tools", "openapi", "grpc", "egress"}, "grpc": {"command", "url", "tools", "openapi", "graphql", "egress"},
+	"variables": {"command", "url", "tools", "grpc", "egress"}, "query": {"command", "url", "tools", "grpc", "egress"}, "basic": {"command", "url", "tools", "egress"}, "tools": {"url", "openapi", "graphql", "grpc", "command", "egress"},
+	"egress": {"url", "openapi", "graphql", "grpc", "command", "tools"}, "isolate": {"egress"},
 }
 
 // fitsUpstream reports whether a key fits the transport of an upstream.

@@ -82,9 +82,9 @@ func (w *schemaWriter) mapping(path, owner string, keys []setting) object {
 		all["required"] = []string{"run"}
 	}
 	if path == "upstreams.NAME" {
-		others := []any{object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"graphql"}}, object{"required": []string{"grpc"}}, object{"required": []string{"tools"}}, object{"required": []string{"url"}}}
+		others := []any{object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"graphql"}}, object{"required": []string{"grpc"}}, object{"required": []string{"tools"}}, object{"required": []string{"egress"}}, object{"required": []string{"url"}}}
 		image := object{"required": []string{"isolate"}, "properties": object{"isolate": object{"type": "object", "required": []string{"image"}}}, "not": object{"anyOf": others}}
-		all["oneOf"] = []any{image, object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"graphql"}}, object{"required": []string{"grpc"}}, object{"required": []string{"tools"}}, object{"required": []string{"url"}, "not": object{"anyOf": []any{object{"required": []string{"openapi"}}, object{"required": []string{"graphql"}}, object{"required": []string{"grpc"}}}}}}
+		all["oneOf"] = []any{image, object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"graphql"}}, object{"required": []string{"grpc"}}, object{"required": []string{"tools"}}, object{"required": []string{"egress"}}, object{"required": []string{"url"}, "not": object{"anyOf": []any{object{"required": []string{"openapi"}}, object{"required": []string{"graphql"}}, object{"required": []string{"grpc"}}}}}}
 	}
 	return all
 }

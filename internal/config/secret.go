@@ -27,6 +27,8 @@ func (u Upstream) String() string {
 		fmt.Fprintf(&b, "%s, headers %v, query %v", key, u.Headers, u.Query)
 	case len(u.Tools) > 0:
 		fmt.Fprintf(&b, "%d tools, env %v", len(u.Tools), u.Env)
+	case u.Egress != nil:
+		fmt.Fprintf(&b, "egress to %d hosts", len(u.Egress.All()))
 	case u.URL != "":
 		fmt.Fprintf(&b, "http, headers %v", u.Headers)
 		if u.Auth.isSet() {

@@ -14,7 +14,7 @@ import (
 func (c *Config) SecretValues() map[string][]string {
 	all := map[string][]string{"": c.ownSecrets()}
 	for _, up := range c.Upstreams {
-		all[up.ID] = append(all[up.ID], up.secrets()...)
+		all[up.ID] = append(all[up.ID], up.SecretValues()...)
 	}
 	for owner, references := range c.References {
 		all[owner] = append(all[owner], secretsIn(references)...)
@@ -45,10 +45,15 @@ func secretsIn(references Secrets) (secrets []string) {
 	return secrets
 }
 
-// secrets returns the secrets in an upstream's entry.
-func (u Upstream) secrets() (all []string) {
+// SecretValues returns the secrets in an upstream's entry.
+func (u Upstream) SecretValues() (all []string) {
 	if u.Isolate != nil {
 		for _, host := range slices.Concat(u.Isolate.Hosts, u.Isolate.PrivateHosts) {
+			all = append(all, redact.Values(host.Header)...)
+		}
+	}
+	if u.Egress != nil {
+		for _, host := range u.Egress.All() {
 			all = append(all, redact.Values(host.Header)...)
 		}
 	}

@@ -24,11 +24,11 @@ func (u Upstream) transportProblems(at path) []problem {
 	case u.IsAPI() && u.Command != "" || len(namesOfSet(u.documents()...)) > 1:
 		key, _ := u.document()
 		return []problem{{at: at.To(key), onKey: true, message: fmt.Sprintf(`%s has %q and something else to connect to; keep one of them`, label(at), key)}}
-	case len(u.Tools) > 0 && (u.Command+u.URL != "" || u.IsAPI()):
-		return []problem{{at: at.To("tools"), onKey: true, message: fmt.Sprintf(`%s has "tools" and something else to connect to; keep one of them`, label(at))}}
-	case !u.HasProcess() && u.URL == "" && !u.IsAPI() && len(u.Tools) == 0:
-		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi"), at.To("graphql"), at.To("grpc"), at.To("tools")},
-			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), a "graphql" API, a "grpc" server, or "tools" that are programs`, label(at))}}
+	case u.hasMoreThanTools():
+		return []problem{{at: at.To(u.toolsKey()), onKey: true, message: fmt.Sprintf(`%s has %q and something else to connect to; keep one of them`, label(at), u.toolsKey())}}
+	case !u.HasProcess() && u.URL == "" && !u.InProcess():
+		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi"), at.To("graphql"), at.To("grpc"), at.To("tools"), at.To("egress")},
+			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, the document of an API ("openapi"), a "graphql" API, a "grpc" server, "tools" that are programs, or "egress" to hosts`, label(at))}}
 	case u.Command != "" && u.URL != "":
 		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, label(at))}}
 	}
@@ -44,6 +44,7 @@ func (u Upstream) strangeKeys() (keys [][2]string) {
 	switch {
 	case u.URL != "" || u.IsAPI():
 		web = nil
+	case u.Egress != nil:
 	case len(u.Tools) > 0:
 		process = slices.DeleteFunc(process, func(name string) bool { return name != "args" })
 	default:
@@ -58,9 +59,28 @@ func (u Upstream) strangeKeys() (keys [][2]string) {
 	return keys
 }
 
+// toolsKey returns the key of tools that the gateway has, "" for an upstream that has its own.
+func (u Upstream) toolsKey() string {
+	switch {
+	case u.Egress != nil:
+		return "egress"
+	case len(u.Tools) > 0:
+		return "tools"
+	}
+	return ""
+}
+
+// hasMoreThanTools reports whether an upstream with tools of the gateway has something else to connect to, or both kinds of them.
+func (u Upstream) hasMoreThanTools() bool {
+	return u.toolsKey() != "" && (u.Command+u.URL != "" || u.IsAPI() || len(u.Tools) > 0 && u.Egress != nil)
+}
+
+// InProcess reports whether the gateway itself serves its tools.
+func (u Upstream) InProcess() bool { return u.IsAPI() || u.toolsKey() != "" }
+
 // HasProcess reports whether its server is a process of this machine: a command, or the program of an image.
 func (u Upstream) HasProcess() bool {
-	return u.Command != "" || u.Isolate != nil && u.Isolate.Image != "" && u.URL == "" && !u.IsAPI() && len(u.Tools) == 0
+	return u.Command != "" || u.Isolate != nil && u.Isolate.Image != "" && u.URL == "" && !u.IsAPI() && u.toolsKey() == ""
 }
 
 // setKey is a key of an upstream, and whether it has a value.

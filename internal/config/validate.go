@@ -140,6 +140,9 @@ func (u Upstream) problems(at path) []problem {
 	if len(u.Tools) > 0 {
 		return append(all, u.toolProblems(at)...)
 	}
+	if u.Egress != nil {
+		return append(all, u.egressProblems(at.To("egress"))...)
+	}
 	if u.IsAPI() {
 		return append(all, u.apiProblems(at)...)
 	}

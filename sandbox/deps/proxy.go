@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/hostdial"
 	"sallyport/internal/sanitize"
 )
 
@@ -199,9 +200,6 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	return &meteredConn{Conn: conn, proxy: p}, nil
 }
 
-// carrierNAT is the shared address space of carriers (RFC 6598), which is not public.
-var carrierNAT = netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10)
-
 // checkAddress returns an error for addresses that are not public, unless the target is private.
 // Link-local addresses, where clouds serve credentials, are refused for every target.
 func (t *Target) checkAddress(ip netip.Addr) error {
@@ -209,9 +207,7 @@ func (t *Target) checkAddress(ip netip.Addr) error {
 	switch {
 	case err == nil && literal.Unmap() == ip && t.Private:
 		return nil
-	case ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified():
-		return errPrivate
-	case (ip.IsPrivate() || ip.IsLoopback() || carrierNAT.Contains(ip)) && !t.Private:
+	case hostdial.Check(ip, t.Private) != nil:
 		return errPrivate
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
-	"net/netip"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -73,25 +72,6 @@ func TestInspect(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestAddresses checks which addresses a name may have.
-func TestAddresses(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string][2]string{ // for an ordinary rule, and for one of private hosts
-		"93.184.216.34": {}, "2606:2800::1": {}, "64:ff9b::5db8:d822": {},
-		"10.0.0.1": {ReasonPrivate, ""}, "127.0.0.1": {ReasonPrivate, ""}, "::1": {ReasonPrivate, ""}, "fd12::1": {ReasonPrivate, ""}, "100.64.1.1": {ReasonPrivate, ""}, "198.18.0.1": {ReasonPrivate, ""},
-		"::ffff:192.168.1.1": {ReasonPrivate, ""}, "64:ff9b::a00:1": {ReasonPrivate, ""}, "2002:7f00:1::1": {ReasonPrivate, ""},
-		"169.254.169.254": {ReasonMetadata, ReasonMetadata}, "::ffff:169.254.169.254": {ReasonMetadata, ReasonMetadata}, "fe80::1%eth0": {ReasonMetadata, ReasonMetadata},
-		"fd00:ec2::254": {ReasonMetadata, ReasonMetadata}, "100.100.100.200": {ReasonMetadata, ReasonMetadata}, "64:ff9b::a9fe:a9fe": {ReasonMetadata, ReasonMetadata},
-		"0.0.0.0": {ReasonMetadata, ReasonMetadata}, "0.1.2.3": {ReasonMetadata, ReasonMetadata}, "224.0.0.1": {ReasonMetadata, ReasonMetadata}, "::": {ReasonMetadata, ReasonMetadata},
-	} {
-		for i, private := range []bool{false, true} {
-			if got := (Rule{Private: private}).checkAddress(netip.MustParseAddr(text)); got != want[i] {
-				t.Errorf("%s, private %v: %q, want %q", text, private, got, want[i])
-			}
-		}
 	}
 }
 

@@ -3,12 +3,12 @@ package egress
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"sync"
 
+	"sallyport/internal/hostdial"
 	"sallyport/sandbox/egress/edge"
 )
 
@@ -55,9 +55,7 @@ type Network struct {
 // New returns a network without a device. The caller must Close it.
 func New(opts Options) *Network {
 	if opts.Lookup == nil {
-		opts.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
-		}
+		opts.Lookup = hostdial.Resolve
 	}
 	if opts.OnRefused == nil {
 		opts.OnRefused = func(Refusal) {}

@@ -8,14 +8,13 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
+	"sallyport/internal/hostdial"
 	"sallyport/sandbox/egress/edge"
 )
 
@@ -72,10 +71,10 @@ const (
 	ReasonName      = "the host is not allowed"
 	ReasonPort      = "the port is not allowed"
 	ReasonAddress   = "only names are allowed, no addresses"
-	ReasonPrivate   = "it has an address of a private network or of this machine"
-	ReasonMetadata  = "it has a link-local or metadata address"
-	ReasonUnknown   = "its name was not resolved"
-	ReasonFailed    = "it did not accept the connection"
+	ReasonPrivate   = string(hostdial.Private)
+	ReasonMetadata  = string(hostdial.Metadata)
+	ReasonUnknown   = string(hostdial.Unknown)
+	ReasonFailed    = string(hostdial.Failed)
 	ReasonUDP       = "UDP is not allowed"
 	ReasonTLS       = "port 443 is for TLS only"
 	ReasonSNI       = "the TLS handshake names another host"
@@ -104,71 +103,10 @@ func (p policy) find(name string, port uint16) (found Rule, ok bool) {
 	return found, ok
 }
 
-var (
-	carrierNAT = netip.MustParsePrefix("100.64.0.0/10")
-	nat64      = netip.MustParsePrefix("64:ff9b::/96")
-	sixToFour  = netip.MustParsePrefix("2002::/16")
-	benchmark  = netip.MustParsePrefix("198.18.0.0/15")
-	thisNet    = netip.MustParsePrefix("0.0.0.0/8")
-	// metadata are addresses at which clouds serve credentials, besides the link-local ones.
-	metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192")}
-)
-
-// checkAddress returns the reason why a host must not be reached at an address, "" if it may.
-func (r Rule) checkAddress(ip netip.Addr) string {
-	ip = embedded(ip.Unmap().WithZone(""))
-	switch {
-	case ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || thisNet.Contains(ip) || slices.Contains(metadata, ip):
-		return ReasonMetadata
-	case (ip.IsPrivate() || ip.IsLoopback() || carrierNAT.Contains(ip) || benchmark.Contains(ip)) && !r.Private:
-		return ReasonPrivate
-	}
-	return ""
-}
-
-// embedded returns the IPv4 address that an IPv6 address of a translation leads to, else the address itself.
-func embedded(ip netip.Addr) netip.Addr {
-	if !ip.Is6() {
-		return ip
-	}
-	bytes := ip.As16()
-	switch {
-	case nat64.Contains(ip):
-		return netip.AddrFrom4([4]byte(bytes[12:]))
-	case sixToFour.Contains(ip):
-		return netip.AddrFrom4([4]byte(bytes[2:6]))
-	}
-	return ip
-}
-
 // Lookup resolves a name.
-type Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+type Lookup = hostdial.Lookup
 
-// errRefused is the error of a connection that must not be made; its text is the reason.
-type errRefused string
-
-func (e errRefused) Error() string { return string(e) }
-
-// dial connects to the host of a rule, at the first of its allowed addresses that accepts. The address that was checked is the one that is dialled.
+// dial connects to the host of a rule.
 func (r Rule) dial(ctx context.Context, name string, lookup Lookup) (net.Conn, error) {
-	all, err := lookup(ctx, name)
-	if err != nil || len(all) == 0 {
-		return nil, errRefused(ReasonUnknown)
-	}
-	last := error(errRefused(ReasonFailed))
-	for _, ip := range all {
-		if reason := r.checkAddress(ip); reason != "" {
-			last = errRefused(reason)
-			continue
-		}
-		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(ip.Unmap(), r.Port).String())
-		if err == nil {
-			return conn, nil
-		}
-		if last = errRefused(ReasonFailed); errors.Is(err, context.DeadlineExceeded) {
-			return nil, last
-		}
-	}
-	return nil, last
+	return hostdial.Host{Name: name, Port: r.Port, Private: r.Private}.Dial(ctx, lookup)
 }

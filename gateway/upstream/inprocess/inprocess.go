@@ -25,6 +25,8 @@ type Server struct {
 	Definitions []json.RawMessage
 	// Call returns the result of tools/call. An error that is a [*jsonrpc.Error] is the response; any other is that of the transport.
 	Call func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
+	// Close, if set, is called when a connection is closed.
+	Close func()
 }
 
 // Connect returns the client's end of a connection. A call runs while its request is written, and its context ends with the connection:
@@ -83,6 +85,9 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 // Close implements [mcp.Connection].
 func (c *connection) Close() error {
 	c.end()
+	if c.server.Close != nil {
+		c.server.Close()
+	}
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/secretstore"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/suggest"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -75,7 +76,7 @@ func (a *App) Logger(usual slog.Level) *slog.Logger {
 
 // Load reads the settings. Errors are *[ConfigError].
 func (a *App) Load() (*config.Config, error) {
-	path, err := config.Find(a.ConfigPath, a.Env)
+	path, err := settingsfile.Find(a.ConfigPath, a.Env)
 	if err != nil {
 		return nil, &ConfigError{Err: err}
 	}

@@ -14,7 +14,7 @@ import (
 
 // ReadSettings reads the settings without resolving references: their values may not exist yet.
 func (a *App) ReadSettings() (*config.Config, error) {
-	path, err := config.Find(a.ConfigPath, a.Env)
+	path, err := settingsfile.Find(a.ConfigPath, a.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (a *App) OpenSettings(path string) (*settingsfile.File, error) {
 
 // EditSettings opens the settings file that Load would read; if there is none, a new one.
 func (a *App) EditSettings() (*settingsfile.File, error) {
-	path, err := config.Find(a.ConfigPath, a.Env)
+	path, err := settingsfile.Find(a.ConfigPath, a.Env)
 	if errors.Is(err, fs.ErrNotExist) {
 		path, err = newSettings(a, err)
 	}
@@ -110,6 +110,8 @@ func Transport(up config.Upstream) string {
 		return "graphql"
 	case up.GRPC != "":
 		return "grpc"
+	case up.Egress != nil:
+		return "egress"
 	case len(up.Tools) > 0:
 		return "command"
 	case up.HasProcess():

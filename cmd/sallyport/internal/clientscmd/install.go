@@ -15,7 +15,6 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/clients"
-	"sallyport/internal/config"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 )
@@ -92,7 +91,7 @@ func (a *app) install(ctx context.Context, name string, opts installFlags) error
 
 // servedSettings opens the settings that the client's sallyport will serve. They must exist.
 func (a *app) servedSettings() (*settingsfile.File, error) {
-	path, err := config.Find(a.ConfigPath, a.Env)
+	path, err := settingsfile.Find(a.ConfigPath, a.Env)
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
 )
@@ -56,7 +57,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 func (a *app) read(args []string) (path string, data []byte, err error) {
 	if len(args) > 0 {
 		path = args[0]
-	} else if path, err = config.Find(a.ConfigPath, a.Env); err != nil {
+	} else if path, err = settingsfile.Find(a.ConfigPath, a.Env); err != nil {
 		return "", nil, &cli.ConfigError{Err: err}
 	}
 	if data, err = yamlstrict.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
