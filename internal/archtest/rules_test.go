@@ -127,7 +127,7 @@ var importRules = append(commandRules(), []importRule{
 		"it opens files by name for a caller; higher packages read and run them"},
 	{"gateway/environments", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, []string{"codegen/runtime"}, // the real guest
 		"an environment is built in sandboxes that the gateway provides"},
-	{"gateway/isolation", []string{"gateway/upstream/process", "sandbox", "sandbox/checkpoint", "sandbox/deps", "sandbox/egress/...", "sandbox/image", "internal/..."}, []string{"gateway", "gateway/upstream/...", "codegen/runtime", "sandbox/image/imagetest"}, // real sessions over the process, real sandboxes
+	{"gateway/isolation", []string{"gateway/upstream/process", "sandbox", "sandbox/checkpoint", "sandbox/deps", "sandbox/egress/...", "sandbox/image", "internal/..."}, []string{"gateway", "gateway/upstream/...", "codegen/runtime", "sandbox/image/imagetest", "sandbox/sandboxtest"}, // real sessions over the process, real sandboxes
 		"it starts the process of an upstream in a sandbox; the session that speaks with it is independent"},
 	{"gateway/history", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
 		"executions are recorded from their results and calls only"},
