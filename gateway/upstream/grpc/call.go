@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -111,8 +112,15 @@ func unreadable(m *method, err error) json.RawMessage {
 	return webapi.Failed(text)
 }
 
+// sooner is how much earlier than here a server may reach the deadline of a call, at which it resets the stream.
+const sooner = 100 * time.Millisecond
+
 // failure returns what an error of a call is: a status of the server is a result, any other is of the transport.
 func (a *API) failure(ctx context.Context, err error) (json.RawMessage, error) {
+	code := connect.CodeOf(err)
+	if at, ok := ctx.Deadline(); ok && time.Until(at) < sooner && !connect.IsWireError(err) && (code == connect.CodeCanceled || code == connect.CodeDeadlineExceeded) {
+		<-ctx.Done()
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -125,7 +133,7 @@ func (a *API) failure(ctx context.Context, err error) (json.RawMessage, error) {
 	if connect.IsWireError(err) {
 		return webapi.Failed(a.explain(err)), nil
 	}
-	if connect.CodeOf(err) == connect.CodeResourceExhausted {
+	if code == connect.CodeResourceExhausted {
 		return webapi.Failed(fmt.Sprintf("the response has more than %d bytes; ask for less: a page, a filter, fewer fields", a.opts.MaxResponse)), nil
 	}
 	return nil, errors.New(sanitize.Line(describeError(err), 500))

@@ -252,7 +252,7 @@ func TestLargeMessages(t *testing.T) {
 		methods = append(methods, fmt.Sprint("Call", i))
 	}
 	withService(withService(f, "S", ".p.M0", methods...), "W", ".p.Wide", "Widest")
-	for i := range n {
+	for i := range 15 {
 		withService(f, fmt.Sprint("T", i), fmt.Sprint(".p.M", i), fmt.Sprint("Each", i))
 	}
 	start := time.Now()

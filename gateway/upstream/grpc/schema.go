@@ -124,13 +124,18 @@ func (s *schemas) fields(of protoreflect.MessageDescriptor, depth int) *object {
 	for i := range of.Fields().Len() {
 		fd := of.Fields().Get(i)
 		behavior := behaviorOf(fd)
-		if !s.output && slices.Contains(behavior, outputOnly) {
+		ignored := !s.output && slices.Contains(behavior, outputOnly)
+		if ignored && depth == 0 { // a message in an argument may be that of a result
 			continue
 		}
 		if !s.step() {
 			break
 		}
-		properties.Set(fd.JSONName(), s.described(fd, s.field(fd, depth)))
+		schema := s.described(fd, s.field(fd, depth))
+		if ignored {
+			schema.Set("readOnly", true)
+		}
+		properties.Set(fd.JSONName(), schema)
 		if fd.Cardinality() == protoreflect.Required || s.output && !fd.HasPresence() || !s.output && slices.Contains(behavior, isRequired) {
 			required = append(required, fd.JSONName())
 		}
