@@ -33,6 +33,9 @@ const (
 	soakUsual   = 8 * time.Second
 )
 
+// soakOwners are the owners of programs; those without one have a sandbox of their own.
+var soakOwners = []string{"", "alice", "bob", "carol"}
+
 // resources is what a host could leave behind, counted.
 type resources struct {
 	Processes, Mounts, Sockets, Cgroups, Goroutines, Descriptors, Files int
@@ -105,6 +108,8 @@ type soak struct {
 	counts map[string]int
 	odd    []string
 	kills  atomic.Int64
+	owned  atomic.Int64 // programs that may share a sandbox
+	shared int          // the most sandboxes that were shared at once
 }
 
 // workload is one kind of program, and the ways in which it may end.
@@ -169,7 +174,11 @@ func (s *soak) client(ctx context.Context) {
 		if w.cancel {
 			time.AfterFunc(time.Duration(rand.IntN(1500))*time.Millisecond, cancel) //nolint:gosec // no secret
 		}
-		outcome, err := s.host.Run(own, w.job(nonce), sandboxtest.Echo{})
+		job := w.job(nonce)
+		if job.Owner = soakOwners[rand.IntN(len(soakOwners))]; job.Owner != "" { //nolint:gosec // no secret
+			s.owned.Add(1)
+		}
+		outcome, err := s.host.Run(own, job, sandboxtest.Echo{})
 		cancel()
 		s.judge(w, nonce, outcome, err)
 	}
@@ -198,15 +207,19 @@ func (s *soak) killSome(ctx context.Context) {
 			return
 		case <-time.After(1500 * time.Millisecond):
 		}
-		if n%2 == 0 {
+		s.mu.Lock()
+		s.shared = max(s.shared, len(sandbox.SharedSentries(s.host)))
+		s.mu.Unlock()
+		switch n % 4 {
+		case 0: // other wrappers retire the shared sandboxes
 			tree := sandboxtest.Tree()
 			tree["test/version.txt"] = []byte(strconv.Itoa(n))
 			if err := s.host.Publish(tree); err != nil {
 				s.t.Errorf("publish: %v", err)
 			}
-			continue
+		case 2:
+			s.killOne()
 		}
-		s.killOne()
 	}
 }
 
@@ -250,7 +263,7 @@ func TestSoak(t *testing.T) {
 	t.Setenv("TMPDIR", s.temp)
 	begin := s.note("before")
 	snapshots := filepath.Join(s.temp, "snapshots")
-	host, err := sandbox.New(sandbox.Options{Runsc: runsc, Guest: guest.Guest(), State: s.state, Snapshots: snapshots, Pool: sandbox.Pool{Min: 1, Max: 3}, SessionIdle: 2 * time.Second})
+	host, err := sandbox.New(sandbox.Options{Runsc: runsc, Guest: guest.Guest(), State: s.state, Snapshots: snapshots, Pool: sandbox.Pool{Min: 1, Max: 3}, Reuse: true, SessionIdle: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,6 +366,6 @@ func (s *soak) summary(long time.Duration) string {
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, n))
 	}
 	slices.Sort(kinds)
-	return fmt.Sprintf("# make soak: %s, %d clients, %d processors\n%d executions, %.1f a second; %d sandboxes killed, %d programs ended oddly\n%s\n\n",
-		long, soakClients, runtime.NumCPU(), total, float64(total)/long.Seconds(), s.kills.Load(), len(s.odd), strings.Join(kinds, ", "))
+	return fmt.Sprintf("# make soak: %s, %d clients, %d processors\n%d executions, %.1f a second, %d by three owners in up to %d shared sandboxes; %d sandboxes killed, %d programs ended oddly\n%s\n\n",
+		long, soakClients, runtime.NumCPU(), total, float64(total)/long.Seconds(), s.owned.Load(), s.shared, s.kills.Load(), len(s.odd), strings.Join(kinds, ", "))
 }
