@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
+	"sallyport/internal/skill"
 	"sallyport/internal/store"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -158,6 +159,51 @@ func TestSkillSteps(t *testing.T) { //nolint:paralleltest // it sets a variable 
 	}
 	if got := trace(t, e, r.ID, workflow.Ended); !slices.Contains(got, "ended none.try.x failed") {
 		t.Errorf("the steps ended as %q", got)
+	}
+}
+
+// A run of a principal in none of a skill's groups fails as if there were no such skill, also in its code steps.
+func TestSkillStepsOfGroups(t *testing.T) { //nolint:paralleltest // it sets a variable of the environment
+	h := newTestGateway(t)
+	h.open()
+	defer h.close()
+	s := skill.New(filepath.Join(h.dir, "skills"))
+	one := skill.Skill{Front: skill.Front{Name: "payroll", Description: "pays", Language: skill.Python, Groups: []string{"finance"}}, Files: map[string][]byte{"skill.py": []byte("def pay(): return 'wages'\n")}}
+	if _, err := s.Propose("alice", one); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Approve("payroll", ""); err != nil {
+		t.Fatal(err)
+	}
+	flows := map[string]string{}
+	for _, name := range []string{"payroll", "pyjamas"} {
+		flows["code_"+name] = "steps: [{id: s, code: \"from skills." + name + " import pay\\npay()\"}]\noutputs: {said: '${{ steps.s.output }}'}"
+		flows["skill_"+name] = "steps: [{id: s, skill: " + name + ".pay}]\noutputs: {said: '${{ steps.s.output }}'}"
+	}
+	e := engine(t, h.gateway.Service(), workflow.Options{Catalog: h.gateway.Service()}, flows)
+	ends := func(who context.Context, name string) string {
+		begun, err := e.Start(who, workflow.Start{Workflow: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Wait(who, begun.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Error == nil {
+			return string(r.Outputs)
+		}
+		_, skill, _ := strings.Cut(name, "_")
+		return strings.ReplaceAll(r.Error.Message, skill, "NAME")
+	}
+	bob := tool.WithPrincipal(t.Context(), "oauth:bob")
+	for _, kind := range []string{"code_", "skill_"} {
+		if got := ends(t.Context(), kind+"payroll"); got != `{"said":"wages"}` {
+			t.Errorf("%s of a local caller: %s", kind, got)
+		}
+		if got, want := ends(bob, kind+"payroll"), ends(bob, kind+"pyjamas"); got != want || !strings.Contains(got, "there is no skill NAME") {
+			t.Errorf("%s of bob ends as\n%s\nand with a skill that is not there as\n%s", kind, got, want)
+		}
 	}
 }
 
