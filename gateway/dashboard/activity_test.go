@@ -247,12 +247,33 @@ func (f flows) Runs(ctx context.Context, filter workflow.Filter) (list []workflo
 	return list, nil
 }
 
+// digestSource is the definition of the runs. Its texts are hostile.
+const digestSource = `name: digest
+inputs: {tags: {type: array}}
+steps:
+  - {id: fetch, tool: crm.find}
+  - id: each
+    for_each: "${{ inputs.tags }}"
+    steps: [{id: double, tool: crm.double}]
+  - id: choose
+    switch:
+      - when: steps.fetch.output == "<img src=x onerror=alert(1)>"
+        steps: [{id: mail, tool: crm.mail}]
+    default: [{id: leave, tool: crm.leave}]
+  - id: both
+    parallel:
+      left: [{id: older, tool: crm.find}]
+      right: [{id: newer, tool: crm.find}]
+  - id: hold
+    wait: {approval: {message: "<script>alert(1)</script>"}}
+`
+
 func (flows) Events(_ context.Context, id string, after int) iter.Seq2[workflow.Event, error] {
 	word := evil
 	if id == "r-1" {
 		word = "fetch"
 	}
-	events := []workflow.Event{{Kind: runlog.Created, Start: &workflow.Started{}}, {Kind: runlog.Began, Path: word, Attempt: 1}, {Kind: runlog.Retrying, Path: word, Error: &workflow.Fault{Kind: "upstream", Message: word}},
+	events := []workflow.Event{{Kind: runlog.Created, Start: &workflow.Started{Path: "digest.yaml", Source: digestSource}}, {Kind: runlog.Began, Path: word, Attempt: 1}, {Kind: runlog.Retrying, Path: word, Error: &workflow.Fault{Kind: "upstream", Message: word}},
 		{Kind: runlog.Began, Path: word, Attempt: 2, Execution: "e-1"}, {Kind: runlog.Ended, Path: word, Outcome: "ok"}, {Kind: runlog.Reentered, By: word}, {Kind: runlog.Began, Path: "each"}}
 	for i := range 30 {
 		events = append(events, workflow.Event{Kind: runlog.Ended, Path: fmt.Sprintf("each[%d]", i), Outcome: "ok"})
@@ -289,17 +310,18 @@ func (f flows) Answer(_ context.Context, id, step string, values json.RawMessage
 
 // activities are the pages of this file, with what must be on each for an operator.
 var activities = map[string][]string{
-	"/ui/executions":                    {"Running now", "e-live", "4.9 KiB", "e-1", "1,234", "1.2 s", "1 to 2 of 120", "After →", "ada"},
-	"/ui/executions/e-live":             {"one\ntwo\n", `<span class="stderr">oh`, "Cancel", "crm.slow", "running", "print(1)"},
-	"/ui/executions/e-liveevil":         {"200B›"},
-	"/ui/executions?status=none":        {"No execution matches"},
-	"/ui/executions/e-1":                {"crm.find", `class="l failed"`, "It failed here: ", "50 ms", "at most 2 at once", "[EMAIL_1]", "This is the beginning of 8.8 KiB", "division by zero", "resume=", "crm.delete was denied", "1 to 3 of 120", "audit log", `href="/ui/executions/e-0"`, "customer"},
-	"/ui/executions/" + evilID:          {"more lines are not shown", "200B›"},
-	"/ui/executions/e-2":                {"there is no execution"},
-	"/ui/runs":                          {"r-1", "digest", "waiting", "for approval"},
-	"/ui/runs?status=ok":                {"No run matches"},
-	"/ui/runs/r-1":                      {"Why?", "fetch", "2 attempts", "24 passes not shown: 24 ok", "an approval", "Oslo", "Cancel", "Repeat everything from", "resumed"},
-	"/ui/runs/r-evil":                   {"Resume", "failed"},
+	"/ui/executions":             {"Running now", "e-live", "4.9 KiB", "e-1", "1,234", "1.2 s", "1 to 2 of 120", "After →", "ada"},
+	"/ui/executions/e-live":      {"one\ntwo\n", `<span class="stderr">oh`, "Cancel", "crm.slow", "running", "print(1)"},
+	"/ui/executions/e-liveevil":  {"200B›"},
+	"/ui/executions?status=none": {"No execution matches"},
+	"/ui/executions/e-1":         {"crm.find", `class="l failed"`, "It failed here: ", "50 ms", "at most 2 at once", "[EMAIL_1]", "This is the beginning of 8.8 KiB", "division by zero", "resume=", "crm.delete was denied", "1 to 3 of 120", "audit log", `href="/ui/executions/e-0"`, "customer"},
+	"/ui/executions/" + evilID:   {"more lines are not shown", "200B›"},
+	"/ui/executions/e-2":         {"there is no execution"},
+	"/ui/runs":                   {"r-1", "digest", "waiting", "for approval"},
+	"/ui/runs?status=ok":         {"No run matches"},
+	"/ui/runs/r-1": {"Why?", "fetch", "2 attempts", "24 passes not shown: 24 ok", "an approval", "Oslo", "Cancel", "Repeat everything from", "resumed",
+		`<div class="node good"><strong>fetch</strong> <span class="muted small">tool crm.find</span>`, `<div class="node busy"><strong>each</strong>`, "<strong>double</strong>", "if steps.fetch.output == &#34;", `<div class="node warn"><strong>hold</strong>`, "not started", `<p class="muted small">left</p>`},
+	"/ui/runs/r-evil":                   {"Resume", "failed", "not run"},
 	"/ui/runs/r-1/log":                  {"created", "retrying", "attempt 2", "each[29]", "events 1 to 38"},
 	"/ui/runs/r-1/log?offset=7":         {"events 8 to 38", "Before"},
 	"/ui/runs/r-evil/log":               {"retrying"},

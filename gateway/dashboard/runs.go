@@ -50,6 +50,8 @@ func (d workflowPages) runs(r *request) (any, error) {
 // RunPage is one run.
 type RunPage struct {
 	workflow.Run
+	// Flow is the graph of its steps, nil if its definition is unknown.
+	Flow []FlowStep
 	Rows []RunRow
 	// Notes are what was done to the run as a whole.
 	Notes []timeline.Note
@@ -180,7 +182,7 @@ func (p *RunPage) draw(c *timeline.Chart) {
 	if p.Moving {
 		end = time.Now()
 	}
-	p.Start, p.Notes = c.Start, c.Notes
+	p.Start, p.Notes, p.Flow = c.Start, c.Notes, newFlow(c, p.Moving)
 	draw := drawing{chart: c, end: end, total: max(end.Sub(c.Start), time.Millisecond)}
 	draw.all(c.Tree(), 0)
 	p.Rows, p.From = draw.rows, draw.from
@@ -220,13 +222,9 @@ func (d *drawing) all(marks []*timeline.Mark, depth int) {
 
 func (d *drawing) row(m *timeline.Mark, depth int) RunRow {
 	end := m.Ended
-	row := RunRow{Mark: m, Depth: min(depth, 8), Does: d.does(m.Path), State: m.Outcome, Begun: offset(d.chart.Start, m.Began)}
+	row := RunRow{Mark: m, Depth: min(depth, 8), Does: d.does(m.Path), State: markState(m), Begun: offset(d.chart.Start, m.Began)}
 	if end.IsZero() {
 		end = d.end
-		row.State = "running"
-		if n := len(m.Waits); n > 0 && m.Waits[n-1].To.IsZero() {
-			row.State = "waiting"
-		}
 	}
 	row.Took = duration(max(end.Sub(m.Began), 0))
 	row.Span = span(d.chart.Start, d.total, m.Began, end)
