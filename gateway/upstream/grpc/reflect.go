@@ -24,12 +24,13 @@ func (a *API) reflect(ctx context.Context) (*descriptorpb.FileDescriptorSet, []p
 	client := grpcreflect.NewClient(a.client, strings.TrimSuffix(a.opts.Endpoint, "/"), connect.WithGRPC(), connect.WithCodec(codec), connect.WithReadMaxBytes(maxReply))
 	r := &reflection{stream: client.NewStream(ctx), known: map[string]bool{}, set: &descriptorpb.FileDescriptorSet{}}
 	services, err := r.read()
-	if err == nil {
-		err = ctx.Err()
-	}
+	end := ctx.Err()
 	cancel() // so that the server cannot delay the end
 	_, _ = r.stream.Close()
-	if err != nil {
+	switch {
+	case end != nil:
+		return nil, nil, end
+	case err != nil:
 		return nil, nil, a.reflectionError(err)
 	}
 	return r.set, services, nil

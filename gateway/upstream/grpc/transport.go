@@ -1,6 +1,7 @@
 package grpc
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -43,6 +44,10 @@ func (e *refusal) Error() string { return e.text }
 func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	t.credentials.Authorize(req)
 	req.Header.Set("User-Agent", "sallyport")
+	if body := req.Body; body != nil {
+		// While HTTP/2 waits for the next message of a request, it does not notice that the context ends.
+		context.AfterFunc(req.Context(), func() { _ = body.Close() })
+	}
 	resp, err := t.client.Do(req)
 	if err != nil {
 		return nil, &transportError{webapi.WithoutURL(err)}
