@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,7 @@ func TestAuditCluster(t *testing.T) {
 	}
 	one.wantMerged(t, names)
 	one.wantChains(t, names)
+	one.wantPages(t, names)
 	for _, s := range []*flowsSite{one, changed} {
 		if err := stop(s.cmd); err != nil {
 			t.Error(err)
@@ -168,6 +170,52 @@ func (s *flowsSite) wantMerged(t *testing.T, names []string) {
 	out, err = s.command("log", "--gateway", names[1][:8], "--kind", "log.opened").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), names[1][:8]+" ") || strings.Count(string(out), "\n") != 1 {
 		t.Errorf("records of one: %v\n%s", err, out)
+	}
+}
+
+// wantPages wants that the API pages through the records of all gateways, the newest first, and through those of one that was killed.
+func (s *flowsSite) wantPages(t *testing.T, names []string) {
+	t.Helper()
+	page := func(query string) (list struct {
+		Events []struct {
+			Chain, Host string
+			Seq         uint64
+			Time        time.Time
+		}
+		Next    string
+		Damaged int
+	}) {
+		t.Helper()
+		status, body := s.ask(t, http.MethodGet, "/api/audit?"+query, "", "Authorization: Bearer "+flowsToken)
+		if err := json.Unmarshal(body, &list); err != nil || status != http.StatusOK {
+			t.Fatalf("%s: %d %v %s", query, status, err, body)
+		}
+		return list
+	}
+	seen, cursor, damaged, pages := map[string]int{}, "", 0, 0
+	for more := true; more && pages < 100; pages++ {
+		list := page("gateway=all&limit=1&cursor=" + cursor)
+		for _, e := range list.Events {
+			seen[e.Chain+" "+strconv.FormatUint(e.Seq, 10)]++
+			seen[e.Chain]++
+		}
+		cursor, more, damaged = list.Next, list.Next != "", damaged+list.Damaged
+	}
+	for key, n := range seen {
+		if strings.Contains(key, " ") && n != 1 {
+			t.Errorf("record %s is on %d pages", key, n)
+		}
+	}
+	if len(seen) == 0 || seen[names[0]] < 2 || seen[names[1]] < 2 || damaged != 1 || pages < 3 {
+		t.Errorf("%d pages with %v, %d damaged", pages, seen, damaged)
+	}
+	for _, e := range page("gateway=" + names[1][:8]).Events {
+		if e.Chain != names[1] || e.Host == "" {
+			t.Errorf("a record of another gateway: %+v", e)
+		}
+	}
+	if status, body := s.ask(t, http.MethodGet, "/api/audit?gateway=nobody", "", "Authorization: Bearer "+flowsToken); status != http.StatusNotFound || !strings.Contains(string(body), "nobody") {
+		t.Errorf("an unknown gateway: %d %s", status, body)
 	}
 }
 

@@ -32,6 +32,9 @@ type Filter struct {
 	Execution, Principal, Decision string
 	// Tool and Kind are globs such as github.* and execution.*; "" is any.
 	Tool, Kind string
+	// Gateway selects the copies of gateways that share the store: a chain or the beginning of its name, a machine, an id, or "all". ""
+	// is the log of this gateway. Before is a position in the store then.
+	Gateway string
 	// Limit is the maximum number of records; 0 is 100, more than 1,000 is 1,000.
 	Limit int
 }
@@ -40,6 +43,8 @@ type Filter struct {
 type Page struct {
 	// Events are the matching records, the newest first.
 	Events []audit.Event
+	// Of are the copies that the events are from, one for each; nil for the log of this gateway.
+	Of []audit.Copied
 	// Next is the value of Before for the next page, 0 for none.
 	Next uint64
 	// Looked is the number of scanned records. If it reaches its limit, the page is not full, and Next continues.
@@ -60,6 +65,9 @@ func (a *Auditor) AuditLog(ctx context.Context, filter Filter) (Page, error) {
 	}
 	if err := filter.check(); err != nil {
 		return Page{}, err
+	}
+	if filter.Gateway != "" {
+		return a.copiesPage(ctx, filter)
 	}
 	l, err := a.openLog()
 	if err != nil {

@@ -138,6 +138,9 @@ func (house) AuditLog(_ context.Context, f auditor.Filter) (auditor.Page, error)
 	if f.Kind == "call" {
 		return auditor.Page{Looked: 3, Damaged: 1, Unchained: 2}, nil
 	}
+	if f.Gateway == "all" {
+		return auditor.Page{Looked: 7, Damaged: 2, Events: []audit.Event{{Seq: 9, Time: noon, Kind: audit.Call, Tool: "crm.find"}, {Seq: 4, Time: noon, Kind: evil}}, Of: []audit.Copied{{Chain: strings.Repeat("ab", 8), Host: "east-1"}, {Chain: evil, Host: evil}}}, nil
+	}
 	return auditor.Page{Looked: 2, Next: 41, Head: audit.Head{Seq: 43, Hash: strings.Repeat("cd", 32)}, Events: []audit.Event{
 		{Seq: 43, Time: noon, Kind: audit.Call, Principal: "ada", Execution: "e-1", Tool: "crm.delete", Decision: "deny", Rule: "no deletes"},
 		{Seq: 42, Time: noon, Kind: evil, Principal: evil, Execution: evil, Tool: evil, Decision: evil, Outcome: evil, Rule: evil, By: evil, From: evil, Client: evil, Language: evil, Environment: evil, Workspace: evil, Limits: evil,
@@ -336,6 +339,7 @@ var activities = map[string][]string{
 	"/ui/skills/evil":                 {"cannot be imported"},
 	"/ui/skills/wait?scope=pending":   {"sallyport skills approve wait@abababababab"},
 	"/ui/audit":                       {"no deletes", "chained", "record 43", "before=41", "cdcdcdcdcdcd"},
+	"/ui/audit?gateway=all":           {"Of 7 copied records 2 are damaged", "east-1 abababab", `<option value="all" selected>all</option>`},
 	"/ui/audit?kind=call&before=9":    {"1 are damaged", "No scanned record matches", "← Newest"},
 	"/ui/executions?status=%22%3E%3C": {"e-1"},
 }

@@ -18,11 +18,13 @@ type AuditPage struct {
 	// Older and Newest are other parts, "" where there are none.
 	Older, Newest string
 	Kinds         []string
-	Spans         []string
+	// Shared says that several gateways share the store.
+	Shared bool
+	Spans  []string
 }
 
 // AuditForm is what the filter's fields hold.
-type AuditForm struct{ Kind, Principal, Tool, Decision, Execution, Since string }
+type AuditForm struct{ Kind, Principal, Tool, Decision, Execution, Since, Gateway string }
 
 // auditSize is how many records are on a page.
 const auditSize = 100
@@ -37,9 +39,9 @@ type auditPages struct{ *Dashboard }
 func (d auditPages) show(r *request) (any, error) {
 	query := r.URL.Query()
 	word := func(name string) string { return strings.TrimSpace(query.Get(name)) }
-	p := AuditPage{Filter: AuditForm{word("kind"), word("principal"), word("tool"), word("decision"), word("execution"), word("since")}, Spans: []string{"1 hour", "1 day", "7 days", "30 days"}}
-	p.Kinds = audit.Kinds()
-	f := auditor.Filter{Kind: p.Filter.Kind, Principal: p.Filter.Principal, Tool: p.Filter.Tool, Decision: p.Filter.Decision, Execution: p.Filter.Execution, Limit: auditSize}
+	p := AuditPage{Filter: AuditForm{word("kind"), word("principal"), word("tool"), word("decision"), word("execution"), word("since"), word("gateway")}, Spans: []string{"1 hour", "1 day", "7 days", "30 days"}}
+	p.Kinds, p.Shared = audit.Kinds(), d.opts.Cluster != nil
+	f := auditor.Filter{Kind: p.Filter.Kind, Principal: p.Filter.Principal, Tool: p.Filter.Tool, Decision: p.Filter.Decision, Execution: p.Filter.Execution, Gateway: p.Filter.Gateway, Limit: auditSize}
 	f.Before, _ = strconv.ParseUint(query.Get("before"), 10, 64) // what is no number is from the end
 	if long, ok := auditSpans[p.Filter.Since]; ok {
 		f.Since = time.Now().Add(-long)

@@ -118,6 +118,9 @@ func (house) AuditLog(_ context.Context, f auditor.Filter) (auditor.Page, error)
 	if f.Kind == "nonsense" {
 		return auditor.Page{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log"}
 	}
+	if f.Gateway != "" {
+		return auditor.Page{Events: []audit.Event{{Seq: 3, Kind: audit.Call}}, Of: []audit.Copied{{Chain: "ab12", Host: f.Gateway}}}, nil
+	}
 	return auditor.Page{Events: []audit.Event{{Seq: f.Before + 1, Kind: audit.Call, Tool: f.Tool, Time: f.Since, Principal: f.Principal}}, Next: uint64(f.Limit)}, nil //nolint:gosec // a limit is small
 }
 
@@ -171,6 +174,7 @@ func TestLists(t *testing.T) {
 		{"ada", "GET", "/savings?days=31", "", 400, "days must be one number, 1 to 30"},
 		{"op", "GET", "/audit?cursor=41&tool=crm.*&limit=5&principal=p&since=2026-01-01T00:00:00Z", "", 200, `"events":[{"kind":"call","principal":"p","seq":42,"time":"2026-01-01T00:00:00Z","tool":"crm.*"}]`},
 		{"op", "GET", "/audit?limit=5", "", 200, `"next":"5"`},
+		{"op", "GET", "/audit?gateway=east-1", "", 200, `"chain":"ab12","host":"east-1"`},
 		{"op", "GET", "/audit?cursor=x", "", 400, "cursor must be next of the page before"},
 		{"ada", "GET", "/audit", "", 403, "only an operator may do this"},
 		{"only read", "GET", "/metrics", "", 403, "this needs scope metrics"},

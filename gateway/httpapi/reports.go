@@ -77,13 +77,16 @@ type AuditEvents struct {
 	// Damaged is the number of scanned lines that are invalid or were modified, Unchained the number of records that do not follow the one before.
 	Damaged   int `json:"damaged"`
 	Unchained int `json:"unchained"`
-	// Head is the signed end of the log.
+	// Head is the signed end of the log, zero if the parameter gateway was given.
 	Head audit.Head `json:"head"`
 }
 
 // AuditEvent is one record of the audit log. Fields that do not apply are omitted.
 type AuditEvent struct {
 	audit.Event
+	// Chain and Host name the gateway and its machine, if the parameter gateway was given.
+	Chain      string  `json:"chain,omitempty"`
+	Host       string  `json:"host,omitempty"`
 	DurationMS float64 `json:"duration_ms,omitempty"`
 	// Micros is the duration in microseconds.
 	//
@@ -95,7 +98,7 @@ func (a *api) audit(r *http.Request) (AuditEvents, error) {
 	query := queryOf(r)
 	filter := auditor.Filter{
 		Since: query.time("since"), Execution: query.text("execution"), Principal: query.text("principal"), Decision: query.text("decision"),
-		Tool: query.text("tool"), Kind: query.text("kind"), Limit: query.number("limit"),
+		Tool: query.text("tool"), Kind: query.text("kind"), Gateway: query.text("gateway"), Limit: query.number("limit"),
 	}
 	if cursor := query.text("cursor"); cursor != "" {
 		before, err := strconv.ParseUint(cursor, 10, 64)
@@ -111,6 +114,9 @@ func (a *api) audit(r *http.Request) (AuditEvents, error) {
 	list := AuditEvents{Events: make([]AuditEvent, len(page.Events)), Damaged: page.Damaged, Unchained: page.Unchained, Head: page.Head}
 	for i, e := range page.Events {
 		list.Events[i] = AuditEvent{Event: e, DurationMS: float64(e.Micros) / 1000, Micros: e.Micros}
+		if page.Of != nil {
+			list.Events[i].Chain, list.Events[i].Host = page.Of[i].Chain, page.Of[i].Host
+		}
 	}
 	if page.Next > 0 {
 		list.Next = strconv.FormatUint(page.Next, 10)

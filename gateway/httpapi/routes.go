@@ -105,7 +105,8 @@ func (a *api) routes() []route {
 		get("/budgets", "what was used of the budgets today, the most used first", budgetRoute(a.service)).withName("list_budgets"),
 		forOperators(get("/audit", "the audit log, the newest first", a.audit)).withName("list_audit").failsWith(http.StatusNotFound).
 			withParams(word("kind", "only of this kind; * matches any text"), word("tool", "only of this tool; * matches any text"), word("principal", "only of this one"), word("execution", "only of this one"),
-				choice("decision", "only with this decision", "allow", "deny", "ask"), moment("since", "only at or after this time"), limit(defaultEvents, maxEvents), word("cursor", "next of the previous page")),
+				choice("decision", "only with this decision", "allow", "deny", "ask"), moment("since", "only at or after this time"), word("gateway", "from the copies in a shared store: of this chain, machine or id, or all; omitted: the log of this gateway"),
+				limit(defaultEvents, maxEvents), word("cursor", "next of the previous page")),
 		forMetrics(raw("/metrics", "metrics for Prometheus", a.metrics, "text/plain")).withName("get_metrics").failsWith(http.StatusNotFound),
 		forEngine(get("/workflows", "the available workflows", workflowAPI{a}.listWorkflows)).withName("list_workflows"),
 		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", workflowAPI{a}.workflow)).withName("get_workflow"),

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
+	"sallyport/internal/tool"
 )
 
 // Copied is a chain with a copy in a store that several gateways share.
@@ -39,6 +40,28 @@ func (c Copied) String() string {
 // Is reports whether a text names the chain: its name or the beginning of it, its machine, or its gateway.
 func (c Copied) Is(name string) bool {
 	return name != "" && (name == c.Host || name == c.Gateway || len(name) >= 4 && strings.HasPrefix(c.Chain, name))
+}
+
+// AllGateways names all copies, see [Choose].
+const AllGateways = "all"
+
+// Choose returns the copies that a name is of, see [Copied.Is]; all for [AllGateways]. The error for none is a *[tool.Error].
+func Choose(all []Copied, name string) ([]Copied, error) {
+	if name == AllGateways {
+		return all, nil
+	}
+	var chosen []Copied
+	var names []string
+	for _, c := range all {
+		names = append(names, c.String())
+		if c.Is(name) {
+			chosen = append(chosen, c)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("no gateway %.40q has audit records in the store", name), Hint: "those that have: " + strings.Join(names, ", ")}
+	}
+	return chosen, nil
 }
 
 // headsOf returns the signed heads of the copies.

@@ -111,11 +111,8 @@ func (m *Mirror) readLast(ctx context.Context) error {
 
 // last returns the newest record in the copy and its batch; their zero values if there is none.
 func (m *Mirror) last(ctx context.Context) (Record, store.Entry, error) {
-	entry, err := m.log.Last(ctx, m.key)
-	if errors.Is(err, store.ErrNotFound) {
-		return Record{}, store.Entry{}, nil
-	}
-	if err != nil {
+	entry, err := m.newest(ctx)
+	if err != nil || entry.Revision == 0 {
 		return Record{}, store.Entry{}, err
 	}
 	r, err := decode(entry.Value[bytes.LastIndexByte(entry.Value, '\n')+1:])
@@ -123,6 +120,15 @@ func (m *Mirror) last(ctx context.Context) (Record, store.Entry, error) {
 		return Record{}, store.Entry{}, fmt.Errorf("%w: the copy: %w", ErrDamaged, err)
 	}
 	return r, entry, nil
+}
+
+// newest returns the newest batch in the copy, the zero entry if there is none.
+func (m *Mirror) newest(ctx context.Context) (store.Entry, error) {
+	entry, err := m.log.Last(ctx, m.key)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Entry{}, nil
+	}
+	return entry, err
 }
 
 // Last returns the number and the hash of the newest record in the copy, 0 for none.

@@ -1,6 +1,7 @@
 package auditcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,29 +52,11 @@ func (a *app) withCopies(ctx context.Context, f clusterFilter, do func(in *store
 	if err != nil {
 		return &tool.Error{Kind: tool.Busy, Message: "the audit records of the store cannot be read: " + err.Error(), Err: err}
 	}
-	chains, err := f.choose(all)
+	chains, err := audit.Choose(all, cmp.Or(f.gateway, audit.AllGateways))
 	if err != nil {
 		return err
 	}
 	return do(records, chains)
-}
-
-// choose returns the selected chains, of which there must be one if a gateway is named.
-func (f *clusterFilter) choose(all []audit.Copied) ([]audit.Copied, error) {
-	if f.gateway == "" {
-		return all, nil
-	}
-	chosen, names := []audit.Copied{}, []string{}
-	for _, c := range all {
-		names = append(names, c.String())
-		if c.Is(f.gateway) {
-			chosen = append(chosen, c)
-		}
-	}
-	if len(chosen) == 0 {
-		return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("no gateway %.40q has audit records in the store", f.gateway), Hint: "those that have: " + strings.Join(names, ", ")}
-	}
-	return chosen, nil
 }
 
 // showCopies prints the last selected records of several gateways by time.
