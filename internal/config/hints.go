@@ -13,8 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// foreignKey returns the key for the name that other programs use, "" if there is none.
-func foreignKey(word string) string {
+// ForeignKey returns the key for the name that other programs use, "" if there is none.
+func ForeignKey(word string) string {
 	switch word {
 	case "servers":
 		return "upstreams"
@@ -72,14 +72,14 @@ func adviseType(kind string) string {
 		return `unknown key "type"; remove it: an upstream with a "command" uses stdio`
 	case kind == "sse":
 		return `unknown key "type"; write "transport: sse"`
-	case isHTTPType(kind):
+	case IsHTTPType(kind):
 		return `unknown key "type"; remove it: an upstream with a "url" uses HTTP`
 	}
 	return `unknown key "type"; remove it: "command" or "url" says how to reach the upstream`
 }
 
-// isHTTPType reports whether a client's name of a type, in lower case, is streamable HTTP.
-func isHTTPType(kind string) bool {
+// IsHTTPType reports whether a client's name of a type, in lower case, is streamable HTTP.
+func IsHTTPType(kind string) bool {
 	return slices.Contains([]string{"http", "streamable-http", "streamable_http", "streamablehttp", "remote"}, kind)
 }
 
@@ -117,7 +117,7 @@ const maxElsewhere = 2
 // where wrong indentation takes a key from.
 func keyElsewhere(at path, word string) string {
 	here := pattern(at)
-	found := slices.DeleteFunc(readSchema().Owners("", word), func(owner string) bool { return !around(here, owner) && !around(owner, here) })
+	found := slices.DeleteFunc(KeySchema().Owners("", word), func(owner string) bool { return !around(here, owner) && !around(owner, here) })
 	slices.SortStableFunc(found, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(strings.Count(a, "."), strings.Count(b, ".")))
 	})

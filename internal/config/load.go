@@ -49,7 +49,7 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	c.Path, c.Dir = path, dir
 	c.Workflows.setDefaultPath(dir)
 	d := decoder{dir: dir, refs: s.resolver(dir)}
-	d.Decoder = &yamlstrict.Decoder{Source: src, Label: label, Expand: expander(&d), KeyAlias: foreignKey}
+	d.Decoder = &yamlstrict.Decoder{Source: src, Label: label, Expand: expander(&d), KeyAlias: ForeignKey}
 	d.config(root, &c)
 	c.Files = d.refs.Files
 	c.References = d.refs.Values

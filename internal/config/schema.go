@@ -16,7 +16,8 @@ var schemaText []byte
 // keys that the decoder has.
 func Schema() []byte { return slices.Clone(packed.Read(schemaText)) }
 
-func readSchema() (root keyschema.Node) {
+// KeySchema returns the schema of the keys.
+func KeySchema() (root keyschema.Node) {
 	if err := json.Unmarshal(packed.Read(schemaText), &root); err != nil {
 		return keyschema.Node{}
 	}
@@ -25,5 +26,5 @@ func readSchema() (root keyschema.Node) {
 
 // upstreamKeys returns the keys of an upstream.
 func upstreamKeys() map[string]keyschema.Node {
-	return readSchema().Properties["upstreams"].Member("").Properties
+	return KeySchema().Properties["upstreams"].Member("").Properties
 }

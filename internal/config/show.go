@@ -58,7 +58,7 @@ func (s Sources) Effective(file string, data []byte) (Document, error) {
 		e.secrets = append(e.secrets, secrets...)
 	}
 	slices.SortFunc(e.secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	return Document{e.value(root, readSchema(), path{})}, nil
+	return Document{e.value(root, KeySchema(), path{})}, nil
 }
 
 // effective makes a document of the settings in force.

@@ -10,6 +10,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 )
 
 // Finding is an error or a warning about the settings. Fields are added, never changed.
@@ -84,7 +85,7 @@ func failed(ok bool) error {
 
 // offerMigration names the command that corrects some of the errors.
 func (a *app) offerMigration(path string, data []byte) {
-	if _, changes, err := config.Migrate(path, data); err == nil && len(changes) > 0 {
+	if _, changes, err := settingsfile.Migrate(path, data); err == nil && len(changes) > 0 {
 		a.Say(fmt.Sprintf("sallyport config migrate %s corrects %d of these", path, len(changes)))
 	}
 }

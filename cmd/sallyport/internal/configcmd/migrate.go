@@ -8,7 +8,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/atomicfile"
-	"sallyport/internal/config"
+	"sallyport/internal/settingsfile"
 )
 
 func migrateCommand(a *app) *cobra.Command {
@@ -33,7 +33,7 @@ func (a *app) migrate(args []string, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	made, changes, err := config.Migrate(path, data)
+	made, changes, err := settingsfile.Migrate(path, data)
 	if err != nil {
 		return &cli.ConfigError{Err: err}
 	}
@@ -52,7 +52,7 @@ func (a *app) migrate(args []string, dryRun bool) error {
 	return nil
 }
 
-func changesText(path string, changes []config.Change) string {
+func changesText(path string, changes []settingsfile.Change) string {
 	var b strings.Builder
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%s:%d: %s\n", path, c.Line, c.Text)

@@ -11,6 +11,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/settingsfile"
 	"sallyport/internal/store"
 )
 
@@ -90,7 +91,7 @@ func (a *app) settingsChanges() (s settingsJSON, err error) {
 		return s, err
 	}
 	s.Path = path
-	made, changes, err := config.Migrate(path, data)
+	made, changes, err := settingsfile.Migrate(path, data)
 	for _, c := range changes {
 		s.Changes = append(s.Changes, changeJSON(c))
 	}

@@ -1,10 +1,11 @@
-package config
+package settingsfile
 
 import (
 	"bytes"
 	"fmt"
 	"strings"
 
+	"sallyport/internal/config"
 	"sallyport/internal/keyschema"
 	"sallyport/internal/yamledit"
 	"sallyport/internal/yamlstrict"
@@ -33,7 +34,7 @@ func Migrate(file string, data []byte) ([]byte, []Change, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		step := nextStep(path{}, root, readSchema())
+		step := nextStep(nil, root, config.KeySchema())
 		if step == nil {
 			break
 		}
@@ -55,7 +56,7 @@ type migrationStep struct {
 }
 
 // nextStep returns the first edit of a mapping, and of those in it; nil for none.
-func nextStep(at path, n *yaml.Node, schema keyschema.Node) *migrationStep {
+func nextStep(at yamlstrict.Path, n *yaml.Node, schema keyschema.Node) *migrationStep {
 	schema = schema.Mapping()
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -74,24 +75,24 @@ func nextStep(at path, n *yaml.Node, schema keyschema.Node) *migrationStep {
 }
 
 // stepOf returns the edit for an unknown key.
-func stepOf(at path, mapping, key, value *yaml.Node, schema keyschema.Node) *migrationStep {
-	if isUpstream(at[:len(at)-1]) && key.Value == "type" {
+func stepOf(at yamlstrict.Path, mapping, key, value *yaml.Node, schema keyschema.Node) *migrationStep {
+	if len(at) == 3 && at[0] == "upstreams" && key.Value == "type" {
 		return typeStep(at, mapping, key, value)
 	}
-	name := foreignKey(key.Value)
+	name := config.ForeignKey(key.Value)
 	if _, known := schema.Properties[name]; !known || yamlstrict.ValueOf(mapping, name) != nil {
 		return nil
 	}
 	return renameStep(at, key, name)
 }
 
-func renameStep(at path, key *yaml.Node, name string) *migrationStep {
+func renameStep(at yamlstrict.Path, key *yaml.Node, name string) *migrationStep {
 	return &migrationStep{Change{key.Line, fmt.Sprintf("%q becomes %q", key.Value, name)},
 		func(data []byte) ([]byte, error) { return yamledit.Rename(data, at, name) }}
 }
 
 // typeStep returns the edit for the type of a server in the settings of clients.
-func typeStep(at path, mapping, key, value *yaml.Node) *migrationStep {
+func typeStep(at yamlstrict.Path, mapping, key, value *yaml.Node) *migrationStep {
 	has := func(name string) bool { return yamlstrict.ValueOf(mapping, name) != nil }
 	kind := strings.ToLower(value.Value)
 	switch {
@@ -99,7 +100,7 @@ func typeStep(at path, mapping, key, value *yaml.Node) *migrationStep {
 		return nil
 	case kind == "sse" && !has("transport"):
 		return renameStep(at, key, "transport")
-	case kind == "stdio" && has("command"), isHTTPType(kind) && (has("url") || has("httpUrl") || has("serverUrl")):
+	case kind == "stdio" && has("command"), config.IsHTTPType(kind) && (has("url") || has("httpUrl") || has("serverUrl")):
 		return &migrationStep{Change{key.Line, fmt.Sprintf("%q is removed", key.Value+": "+kind)},
 			func(data []byte) ([]byte, error) { return yamledit.Unset(data, at...) }}
 	}

@@ -1,4 +1,4 @@
-package config
+package settingsfile
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/config"
 	"sallyport/internal/testutil/golden"
 )
 
@@ -24,7 +25,7 @@ func TestMigrate(t *testing.T) {
 		fmt.Fprintf(&b, "%d: %s\n", c.Line, c.Text)
 	}
 	golden.Check(t, "testdata/migrate.txt", b.String()+"---\n"+string(made))
-	if _, err := sources.Parse("upstreams.yaml", made); err != nil {
+	if _, err := config.Parse("upstreams.yaml", made, nil); err != nil {
 		t.Error(err)
 	}
 	if again, changes, err := Migrate("upstreams.yaml", made); err != nil || len(changes) > 0 || string(again) != string(made) {
@@ -34,7 +35,7 @@ func TestMigrate(t *testing.T) {
 
 // TestMigrateKeeps has files that migrate does not change.
 func TestMigrateKeeps(t *testing.T) {
-	everything, err := os.ReadFile("testdata/everything.yaml")
+	everything, err := os.ReadFile("../config/testdata/everything.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
