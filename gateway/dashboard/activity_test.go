@@ -206,7 +206,7 @@ func (flows) Definitions() []workflow.Info {
 	return []workflow.Info{
 		{Name: "digest", Description: "Every morning.", Path: "/etc/digest.yaml", Digest: strings.Repeat("ef", 32), Exposed: true, Inputs: json.RawMessage(inputs), Prompts: map[string]string{"city": "Which city?"},
 			Schedules: []workflow.Clock{{Cron: "0 9 * * *", Zone: "UTC", Next: noon}}, Webhook: true,
-			Steps: []workflow.Outline{{ID: "each", Kind: "for_each", Of: "inputs.tags", Steps: []workflow.Outline{{ID: "double", Kind: "skill", Of: "double"}}}}},
+			Steps: []workflow.Outline{{ID: "each", Kind: "for_each", Of: "inputs.tags", Steps: []workflow.Outline{{ID: "double", Kind: "skill", Of: "double.twice"}}}}},
 		{Name: "evil", Description: evil, Path: evil, Digest: strings.Repeat("ef", 32), Inputs: json.RawMessage(`{"properties":{"x":{"title":` + quote(evil) + `,"description":` + quote(evil) + `,"enum":["\"><b>"]}}}`),
 			Schedules: []workflow.Clock{{Cron: evil, Zone: evil, Every: evil}}, Steps: []workflow.Outline{{ID: evil, Kind: evil, Of: evil, If: evil, Description: evil}}},
 	}

@@ -3,9 +3,11 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sallyport/gateway/skills"
 	"sallyport/gateway/workflow"
+	"sallyport/internal/skill"
 )
 
 // Skills are those of the caller and the shared ones, for an operator also those that wait to be shared.
@@ -74,7 +76,8 @@ func (d *Dashboard) skill(r *request) (any, error) {
 // usesSkill reports whether one of the steps, or of those within, is a skill's.
 func usesSkill(steps []workflow.Outline, name string) bool {
 	for _, step := range steps {
-		if step.Kind == "skill" && step.Of == name || usesSkill(step.Steps, name) {
+		of, _, _ := strings.Cut(step.Of, ".") // and a function
+		if named, err := skill.Name(of); step.Kind == "skill" && err == nil && named == name || usesSkill(step.Steps, name) {
 			return true
 		}
 	}
