@@ -73,12 +73,13 @@ func (c *teamCase) consents(p *browser.Page, user string) (callback string) {
 
 const whoami = "from servers.tickets import whoami\nwhoami()"
 
-// logins has bob log in at the dashboard, and alice in the middle of a program, which goes on and makes each call once.
+// logins has bob log in at the dashboard while his first program waits, and alice in the middle of a program, which goes on and makes each call once.
 func (c *teamCase) logins() {
 	t := c.t
+	first := c.langchain.begin("execute_code", map[string]any{"code": whoami}) // nobody has seen the tools yet
 	c.bobPage.Go(c.consents(c.bobPage, "bob"))
 	c.bobPage.WaitText("body", "Connected to tickets")
-	c.want("bob", c.langchain.runs(whoami), "bob")
+	c.want("bob's first program", c.langchain.wait(first), "bob")
 	before := c.langchain.searches("who am i in tickets")
 
 	answer := c.sdk.begin("execute_code", map[string]any{"code": "from servers.tickets import note, whoami\nfirst = note()\nopen('/workspace/secret.txt', 'w').write('of alice')\n[first, whoami(), note()]"})

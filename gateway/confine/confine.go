@@ -79,6 +79,9 @@ func (s *Subset) Has(id tool.ID) bool {
 	return s == nil || id.Upstream == toolcall.GatewayID || s.globs.Match(id)
 }
 
+// MayHave reports whether a tool of an upstream can be in the set, whatever its name.
+func (s *Subset) MayHave(upstream string) bool { return s == nil || s.globs.MayMatch(upstream) }
+
 // Part returns the part of a snapshot that is in the set.
 func (s *Subset) Part(all *catalog.Snapshot) *catalog.Part {
 	if last := s.last.Load(); last != nil && last.of == all {
@@ -104,7 +107,7 @@ func (s *Subset) Offers(all []catalog.UpstreamOffer) []catalog.UpstreamOffer {
 	kept := make([]catalog.UpstreamOffer, 0, len(all))
 	for _, up := range all {
 		tools := slices.DeleteFunc(slices.Clone(up.Offer.Tools), func(t tool.Tool) bool { return !s.Has(t.ID) })
-		if len(tools) > 0 || up.Unknown && s.globs.MayMatch(up.ID) {
+		if len(tools) > 0 || up.Unknown && s.MayHave(up.ID) {
 			up.Offer.Tools = tools
 			kept = append(kept, up)
 		}

@@ -314,8 +314,8 @@ func TestWrongScheme(t *testing.T) {
 	old := httptest.NewServer(http.NotFoundHandler())
 	defer old.Close()
 	for url, want := range map[string]string{
-		"http://" + secure.Address: "EOF; is it a server with TLS, and its URL begins with https?", "https://" + open.Address: "does not look like a TLS handshake",
-		old.URL: "looked like an HTTP/1.1 header", "http://127.0.0.1:1": "connection refused",
+		"http://" + secure.Address: "does the server speak HTTP/2 without TLS?", "https://" + open.Address: "does not look like a TLS handshake",
+		old.URL: "does the server speak HTTP/2 without TLS?", "http://127.0.0.1:1": "connection refused",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		_, err := grpc.Load(ctx, grpc.Options{Endpoint: url, Transport: plain(t)})

@@ -212,7 +212,7 @@ func TestHostileDescriptors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
-		if spent := time.Since(start); spent > 20*time.Second {
+		if spent := time.Since(start); spent > 2*time.Minute {
 			t.Errorf("%s took %v", name, spent)
 		}
 	}
@@ -260,7 +260,7 @@ func TestLargeMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if spent := time.Since(start); spent > 30*time.Second {
+	if spent := time.Since(start); spent > 2*time.Minute {
 		t.Errorf("it took %v", spent)
 	}
 	for _, d := range api.Definitions() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -36,11 +37,18 @@ func (a *API) reflect(ctx context.Context) (*descriptorpb.FileDescriptorSet, []p
 	return r.set, services, nil
 }
 
+// isCut reports whether a connection was made and then ended, as those to servers that expect TLS, or speak HTTP/1.1 only. What is
+// noticed first differs.
+func isCut(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return (!ok || dial.Op != "dial") && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
 // reflectionError returns the cause of a failure: that of the transport as it is.
 func (a *API) reflectionError(err error) error {
 	if e, ok := errors.AsType[*transportError](err); ok {
-		if strings.HasPrefix(a.opts.Endpoint, "http:") && strings.HasSuffix(e.cause.Error(), "EOF") {
-			return fmt.Errorf("%w; is it a server with TLS, and its URL begins with https?", e.cause)
+		if strings.HasPrefix(a.opts.Endpoint, "http:") && isCut(e.cause) {
+			return fmt.Errorf("%w; does the server speak HTTP/2 without TLS? With TLS, its URL begins with https", e.cause)
 		}
 		return e.cause
 	}
