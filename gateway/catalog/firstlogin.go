@@ -16,7 +16,7 @@ const shownTimeout = 5 * time.Second
 // AwaitLogins waits until the caller has logged in to the upstreams with auth.per: principal that a program imports and whose tools
 // are unknown, as nobody has logged in yet: no call of the program could wait. client is asked to open the page; nil for none.
 // visible reports whether the caller sees an upstream. Without a login the program finds no wrappers, and an error that says so.
-func (c *Catalog) AwaitLogins(ctx context.Context, code string, client tool.Peer, visible func(id string) bool) {
+func AwaitLogins(ctx context.Context, c *Catalog, code string, client tool.Peer, visible func(id string) bool) {
 	if tool.Principal(ctx) == "" {
 		return
 	}
@@ -28,7 +28,7 @@ func (c *Catalog) AwaitLogins(ctx context.Context, code string, client tool.Peer
 		}
 		p, ok := m.session.(*people)
 		if ok && !m.view.Load().known && imports(code, m.id) && visible(m.id) && p.awaitOffer(ctx, client) == nil {
-			c.awaitTools(ctx, m.id)
+			readiness{c}.awaitTools(ctx, m.id)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (p *people) awaitOffer(ctx context.Context, client tool.Peer) error {
 }
 
 // awaitTools waits until the snapshot has tools of an upstream.
-func (c *Catalog) awaitTools(ctx context.Context, id string) {
+func (c readiness) awaitTools(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, shownTimeout)
 	defer cancel()
 	for !slices.ContainsFunc(c.Snapshot().Tools, func(t tool.Tool) bool { return t.ID.Upstream == id }) {

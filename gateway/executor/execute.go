@@ -53,7 +53,7 @@ func (ex *Executor) Execute(ctx context.Context, program execution.Program) (exe
 		return execution.Result{}, err
 	}
 	ex.opts.Catalog.AwaitNamed(ctx, program.Code)
-	ex.opts.Catalog.AwaitLogins(ctx, program.Code, program.Peer, ex.opts.Endpoints.Of(ctx).MayHave)
+	catalog.AwaitLogins(ctx, ex.opts.Catalog, program.Code, program.Peer, ex.opts.Endpoints.Of(ctx).MayHave)
 	return ex.executeTraced(ctx, job, program, before)
 }
 
