@@ -26,8 +26,7 @@ func AwaitLogins(ctx context.Context, c *Catalog, code string, client tool.Peer,
 		default:
 			continue
 		}
-		p, ok := m.session.(*people)
-		if ok && !m.view.Load().known && imports(code, m.id) && visible(m.id) && p.awaitOffer(ctx, client) == nil {
+		if p := m.people; p != nil && !m.view.Load().known && imports(code, m.id) && visible(m.id) && p.awaitOffer(ctx, client) == nil {
 			readiness{c}.awaitTools(ctx, m.id)
 		}
 	}

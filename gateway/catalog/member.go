@@ -29,6 +29,7 @@ type member struct {
 	// need not wait for it.
 	booted    chan struct{}
 	session   session
+	people    *people   // the session if its principals have logins of their own, else nil
 	inProcess InProcess // nil for an upstream from the settings
 	// cfg changes without a new session if only descriptive fields differ.
 	cfg   atomic.Pointer[config.Upstream]
@@ -100,7 +101,8 @@ func (m *member) boot(c *Catalog) {
 	m.silent.Store(known == nil && c.cache.isSilent(up))
 	m.session = upstream.New(up, membership{c}.sessionOptions(m, known))
 	if up.Auth.Per == config.PerPrincipal && c.opts.PersonAuth != nil {
-		m.session = &people{session: m.session, member: m, catalog: membership{c}, await: c.opts.Login, sessions: map[string]*person{}, replaced: map[*person]bool{}}
+		m.people = &people{session: m.session, member: m, catalog: membership{c}, await: c.opts.Login, sessions: map[string]*person{}, replaced: map[*person]bool{}}
+		m.session = m.people
 	}
 	m.spawn(func(ctx context.Context) { membership{c}.connect(ctx, m, known != nil) })
 	close(m.booted)

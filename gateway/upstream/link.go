@@ -198,14 +198,11 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 
 // dialTools returns the connection to tools that are programs or send requests, which are served in this process.
 func (d *dialer) dialTools(ctx context.Context) (*carrier, error) {
-	open := func() (inprocess.Server, error) {
-		return commandtools.Open(ctx, d.settings, d.opts.Isolate, d.opts.Version)
-	}
+	var server inprocess.Server
+	var err error
 	if d.settings.Egress != nil {
-		open = func() (inprocess.Server, error) { return webtools.Open(d.settings, d.opts.Version), nil }
-	}
-	server, err := open()
-	if err != nil {
+		server = webtools.Open(d.settings, d.opts.Version)
+	} else if server, err = commandtools.Open(ctx, d.settings, d.opts.Isolate, d.opts.Version); err != nil {
 		return nil, err
 	}
 	conn := server.Connect()

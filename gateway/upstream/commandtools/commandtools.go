@@ -3,7 +3,6 @@
 package commandtools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,7 +88,7 @@ func definition(c *commandtool.Command) (json.RawMessage, error) {
 	if schema := resultSchema(c); schema != nil {
 		d["outputSchema"] = schema
 	}
-	return encode(d)
+	return inprocess.Encode(d)
 }
 
 // resultSchema returns the schema of structured results, which are objects: other values are wrapped in one.
@@ -122,15 +121,6 @@ func isObject(schema json.RawMessage) bool {
 	return json.Unmarshal(schema, &s) == nil && s.Type == "object"
 }
 
-// encode returns JSON with texts as they are.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSpace(b.Bytes()), err
-}
-
 // call calls a tool. A failure of the program is a result.
 func (s *server) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
 	c := s.tools[name]
@@ -143,7 +133,7 @@ func (s *server) call(ctx context.Context, name string, args json.RawMessage) (j
 	}
 	r, err := s.run(ctx, c, in)
 	if err != nil {
-		return encode(failed(err.Error()))
+		return inprocess.Encode(failed(err.Error()))
 	}
-	return encode(r.result(c))
+	return inprocess.Encode(r.result(c))
 }

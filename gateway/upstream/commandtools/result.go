@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/upstream/inprocess"
 	"sallyport/internal/commandtool"
 	"sallyport/internal/jsonobject"
 	"sallyport/internal/sanitize"
@@ -51,7 +52,7 @@ func (r *run) lines(c *commandtool.Command) map[string]any {
 		}
 		all = append(all, bytes.ToValidUTF8(line, []byte("\uFFFD")))
 	}
-	value, err := encode(all)
+	value, err := inprocess.Encode(all)
 	if err != nil {
 		return r.failure(c, "did not print JSON in each line")
 	}

@@ -97,7 +97,7 @@ func (*connection) SessionID() string { return "" }
 func (c *connection) handle(ctx context.Context, req *jsonrpc.Request) (json.RawMessage, error) {
 	switch req.Method {
 	case "initialize":
-		return encode(map[string]any{
+		return Encode(map[string]any{
 			"protocolVersion": protocol, "capabilities": map[string]any{"tools": map[string]any{}}, "serverInfo": map[string]string{"name": c.server.Name, "version": c.server.Version},
 		})
 	case "ping":
@@ -129,7 +129,7 @@ func (c *connection) list(params json.RawMessage) (json.RawMessage, error) {
 	if next < len(all) {
 		result["nextCursor"] = strconv.Itoa(next)
 	}
-	return encode(result)
+	return Encode(result)
 }
 
 func (c *connection) call(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
@@ -146,8 +146,8 @@ func (c *connection) call(ctx context.Context, params json.RawMessage) (json.Raw
 	return c.server.Call(ctx, p.Name, p.Arguments)
 }
 
-// encode returns JSON with texts as they are.
-func encode(v any) (json.RawMessage, error) {
+// Encode returns JSON with texts as they are, without escaping HTML.
+func Encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -1,11 +1,13 @@
 package webtools
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -87,11 +89,15 @@ func parse(name string, raw json.RawMessage) (a arguments, err error) {
 
 // request returns the request of the arguments.
 func (a arguments) request(ctx context.Context) (*http.Request, error) {
-	content, kind := a.Text, ""
-	if a.JSON != nil {
-		content, kind = new(string(a.JSON)), "application/json"
+	var body io.Reader
+	kind := ""
+	switch {
+	case a.JSON != nil:
+		body, kind = bytes.NewReader(a.JSON), "application/json"
+	case a.Text != nil:
+		body = strings.NewReader(*a.Text)
 	}
-	req, err := http.NewRequestWithContext(ctx, a.Method, a.URL, body(content))
+	req, err := http.NewRequestWithContext(ctx, a.Method, a.URL, body)
 	if err != nil {
 		return nil, errors.New("url is not a URL, or method not a method")
 	}

@@ -6,12 +6,10 @@
 package webtools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -187,27 +185,16 @@ func names(all []string) string {
 
 // definitions returns the tools for the methods that any host allows.
 func definitions(access webaccess.Access) (all []json.RawMessage) {
+	add := func(tool object) {
+		data, _ := inprocess.Encode(tool) // texts and maps of them
+		all = append(all, data)
+	}
 	methods := access.Methods()
 	if slices.Contains(methods, webaccess.Get) {
-		all = append(all, encode(getTool(names(access.Names(webaccess.Get)))))
+		add(getTool(names(access.Names(webaccess.Get))))
 	}
 	if rest := slices.DeleteFunc(methods, func(m string) bool { return m == webaccess.Get }); len(rest) > 0 {
-		all = append(all, encode(sendTool(rest, names(access.Names(rest...)))))
+		add(sendTool(rest, names(access.Names(rest...))))
 	}
 	return all
-}
-
-func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // maps of texts
-	return bytes.TrimSpace(b.Bytes())
-}
-
-func body(text *string) io.Reader {
-	if text == nil {
-		return nil
-	}
-	return strings.NewReader(*text)
 }
