@@ -72,10 +72,15 @@ func (s *flowsSite) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// api asks the API, and reads the answer.
+// api asks the API, and reads the answer. It asks again while the store of records does not answer.
 func (s *flowsSite) api(t *testing.T, method, path, body string, into any) {
 	t.Helper()
-	status, data := s.ask(t, method, "/api"+path, body, "Authorization: Bearer "+flowsToken)
+	var status int
+	var data []byte
+	testutil.Eventually(t, "the store of records answers", workersPatience, func() bool {
+		status, data = s.ask(t, method, "/api"+path, body, "Authorization: Bearer "+flowsToken)
+		return status != http.StatusServiceUnavailable || !strings.Contains(string(data), storeBusy)
+	})
 	if err := json.Unmarshal(data, into); err != nil || status != http.StatusOK {
 		t.Fatalf("%s %s: %d %s", method, path, status, data)
 	}
