@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -38,9 +39,17 @@ func (c *Catalog) Lookup(id tool.ID) (*Entry, bool) {
 	return e, ok
 }
 
-// Find returns a tool to call. The view of an earlier run may lack it, so Find
-// connects an upstream that has not been connected in this run.
+// Find returns a tool to call, which a program must not if it is for interfaces only. The view of an earlier run may lack it,
+// so Find connects an upstream that has not been connected in this run.
 func (c *Catalog) Find(ctx context.Context, id tool.ID) (*Entry, error) {
+	e, err := membership{c}.find(ctx, id)
+	if err == nil && e.AppOnly && toolcall.ExecutionID(ctx) != "" {
+		return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("%s is for the upstream's user interface only", id)}
+	}
+	return e, err
+}
+
+func (c membership) find(ctx context.Context, id tool.ID) (*Entry, error) {
 	m, err := c.Member(id.Upstream)
 	if err != nil {
 		return nil, err
@@ -48,12 +57,12 @@ func (c *Catalog) Find(ctx context.Context, id tool.ID) (*Entry, error) {
 	fresh := m.fresh.Load() // before the lookup, or a list that arrives in between would be missed
 	e, err := m.Find(id)
 	if err != nil && fresh && m.isHeld(id) {
-		e, err = membership{c}.recheckHeld(ctx, m, id)
+		e, err = c.recheckHeld(ctx, m, id)
 	}
 	if err == nil || fresh {
 		return e, err
 	}
-	if m, err = (membership{c}).ensureConnected(ctx, id.Upstream); err != nil {
+	if m, err = c.ensureConnected(ctx, id.Upstream); err != nil {
 		return nil, err
 	}
 	return m.Find(id)

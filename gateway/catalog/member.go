@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/internal/argcheck"
 	"sallyport/internal/config"
+	"sallyport/internal/mcpapp"
 	"sallyport/internal/tool"
 )
 
@@ -218,6 +219,7 @@ func (c membership) refreshArtifacts(m *member) bool {
 // describe returns the upstream as input for wrappers and index.
 func (m *member) describe(tools []tool.Tool) codegen.Upstream {
 	offer := m.snapshotView.offer
+	tools = slices.DeleteFunc(tools, func(t tool.Tool) bool { return mcpapp.AppOnly(t.Raw) })
 	return codegen.Upstream{
 		ID: m.id, Title: offer.Server.Name, Description: m.cfg.Load().Description,
 		Tools: tools, Resources: offer.Resources, Templates: offer.Templates, Prompts: offer.Prompts,
@@ -375,12 +377,14 @@ type Entry struct {
 	DefaultArgs func() map[string]any // default values of the top-level arguments
 	Digest      func() string         // the cached digest
 	Declares    func() bool           // the definition describes the results
+	AppOnly     bool                  // only user interfaces may call it (MCP Apps)
 	Form        func() tool.Form      // how the results are read, by the definition
 }
 
 func newEntry(t tool.Tool) *Entry {
 	return &Entry{
 		Tool:        t,
+		AppOnly:     mcpapp.AppOnly(t.Raw),
 		Schema:      sync.OnceValue(func() *argcheck.Schema { return argcheck.Compile(t.Input) }),
 		DefaultArgs: sync.OnceValue(func() map[string]any { return toolcall.Defaults(t.Input) }),
 		Digest:      sync.OnceValue(t.Digest),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"sallyport/gateway/toolcall"
+	"sallyport/internal/jsonedit"
 	"sallyport/internal/tool"
 )
 
@@ -69,7 +70,7 @@ func replaceMember(raw json.RawMessage, member string, value json.RawMessage) js
 	if len(value) == 0 {
 		return raw
 	}
-	edited, err := edit(raw, object{member: value})
+	edited, err := jsonedit.Edit(raw, object{member: value})
 	if err != nil {
 		return raw
 	}

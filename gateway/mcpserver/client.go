@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/toolcall"
+	"sallyport/internal/jsonedit"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -61,10 +62,8 @@ func newClient(ctx context.Context, session *mcp.ServerSession, params object, r
 	c.token = meta["progressToken"]
 	if c.modern {
 		c.level = decodeString(meta[mcp.MetaKeyLogLevel]) //nolint:staticcheck // deprecated, and still to be passed on
-		c.setCapabilities(meta[mcp.MetaKeyClientCapabilities])
-	} else if init := session.InitializeParams(); init != nil && init.Capabilities != nil {
-		c.setCapabilities(encode(init.Capabilities))
 	}
+	c.setCapabilities(capabilitiesIn(req))
 	c.out = &outbox{}
 	c.send = func(method string, params json.RawMessage) {
 		_ = c.sendNow(ctx, method, params) // if its stream is closed, the call is canceled
@@ -113,7 +112,7 @@ func (c *client) Notify(method string, params json.RawMessage) {
 		if c.token == nil {
 			return
 		}
-		edited, err := edit(params, object{"progressToken": c.token})
+		edited, err := jsonedit.Edit(params, object{"progressToken": c.token})
 		if err != nil {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/catalog"
+	"sallyport/internal/mcpapp"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -334,6 +335,9 @@ func (d *Direct) declareCapabilities(ctx context.Context, r *roster, result mcp.
 	if r.has(hasLogging) {
 		can.Logging = &mcp.LoggingCapabilities{} //nolint:staticcheck // deprecated, and still to be passed on
 	}
+	if r.has(hasApps) {
+		can.AddExtension(mcpapp.Extension, nil)
+	}
 	if can.Resources != nil {
 		can.Resources.Subscribe = r.has(hasSubscribe)
 	}
@@ -351,7 +355,7 @@ func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Req
 		d.record(ctx, r, method, req)
 	}
 	entries, next := r.page(method, string(params.Cursor))
-	raws := d.visible(ctx, entries)
+	raws := d.visible(ctx, entries, showsApps(req))
 	member := map[string]string{"tools/list": "tools", tool.ListPrompts: "prompts", tool.ListResources: "resources", tool.ListTemplates: "resourceTemplates"}[method]
 	result := object{member: encode(raws)}
 	if next != "" {
@@ -369,12 +373,15 @@ func (d *Direct) listResult(req mcp.Request, result object) mcp.Result {
 	return &rawResult{raw: encode(result)}
 }
 
-// visible returns the entries that policy does not always deny to the caller.
-func (d *Direct) visible(ctx context.Context, entries []entry) []json.RawMessage {
+// visible returns the entries that policy does not always deny to the caller. apps reports that the client shows interfaces.
+func (d *Direct) visible(ctx context.Context, entries []entry, apps bool) []json.RawMessage {
 	raws := make([]json.RawMessage, 0, len(entries))
 	for _, e := range entries {
-		if !d.gateway.AlwaysDenied(ctx, e.id) {
-			raws = append(raws, e.raw)
+		if d.gateway.AlwaysDenied(ctx, e.id) {
+			continue
+		}
+		if raw := e.shown(apps); raw != nil {
+			raws = append(raws, raw)
 		}
 	}
 	return raws
@@ -387,14 +394,14 @@ func (d *Direct) record(ctx context.Context, r *roster, method string, req mcp.R
 		d.listed.record(method, req, d.searchDigest(ctx), func() digest { return d.searchDigest(caller) })
 		return
 	}
-	caller := tool.Detach(ctx)
-	d.listed.record(method, req, d.listDigest(caller, r), func() digest { return d.listDigest(caller, d.roster.Load()) })
+	caller, apps := tool.Detach(ctx), showsApps(req)
+	d.listed.record(method, req, d.listDigest(caller, r, apps), func() digest { return d.listDigest(caller, d.roster.Load(), apps) })
 }
 
 // listDigest returns the digest of the tools of a roster that the caller sees.
-func (d *Direct) listDigest(ctx context.Context, r *roster) (sum digest) {
+func (d *Direct) listDigest(ctx context.Context, r *roster, apps bool) (sum digest) {
 	h := sha256.New()
-	for _, raw := range d.visible(ctx, r.lists["tools/list"]) {
+	for _, raw := range d.visible(ctx, r.lists["tools/list"], apps) {
 		_, _ = h.Write(append(slices.Clip(raw), '\n'))
 	}
 	h.Sum(sum[:0])

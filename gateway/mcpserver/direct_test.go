@@ -180,12 +180,17 @@ type dialogue struct {
 	id      int
 	// name and release are what a modern client reports of itself.
 	name, release string
+	// can has the client's capabilities; "" is none.
+	can string
 }
 
-func (d *direct) dialogue(version string) *dialogue {
-	c := &dialogue{t: d.t, url: d.url, version: version}
+func (d *direct) dialogue(version string) *dialogue { return d.dialogueOf(version, "{}") }
+
+// dialogueOf is dialogue of a client with capabilities.
+func (d *direct) dialogueOf(version, can string) *dialogue {
+	c := &dialogue{t: d.t, url: d.url, version: version, can: can}
 	if version < "2026" {
-		c.ask("initialize", `{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}`)
+		c.ask("initialize", `{"protocolVersion":"`+version+`","capabilities":`+can+`,"clientInfo":{"name":"raw","version":"1"}}`)
 		c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "", "")
 	}
 	return c
@@ -196,7 +201,7 @@ func (c *dialogue) ask(method, params string) string {
 	c.t.Helper()
 	c.id++
 	if c.version >= "2026" {
-		params = strings.Replace(params, "{", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+c.version+`","io.modelcontextprotocol/clientCapabilities":{}`+c.info()+`},`, 1)
+		params = strings.Replace(params, "{", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+c.version+`","io.modelcontextprotocol/clientCapabilities":`+c.capabilities()+c.info()+`},`, 1)
 		params = strings.Replace(params, ",}", "}", 1)
 	}
 	var name struct{ Name, URI string }
@@ -218,6 +223,14 @@ func (c *dialogue) ask(method, params string) string {
 	}
 	c.t.Fatalf("%s: %s", method, body)
 	return ""
+}
+
+// capabilities returns those of the client.
+func (c *dialogue) capabilities() string {
+	if c.can == "" {
+		return "{}"
+	}
+	return c.can
 }
 
 // info returns what a modern client reports of itself, as a further member.

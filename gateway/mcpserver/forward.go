@@ -14,6 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/catalog"
+	"sallyport/internal/jsonedit"
+	"sallyport/internal/mcpapp"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
@@ -51,12 +53,19 @@ func (d *Direct) forwardParams(ctx context.Context, r *roster, method string, re
 		call.Peer = d.attributePeer(c, call)
 		raw, err = rawAnswer(d.call(ctx, call))
 	}
+	if err == nil {
+		raw = d.roster.Load().shownResult(call, decodeString(params["uri"]), raw)
+	}
 	return toResponse(ctx, method, c.modern, raw, err)
 }
 
 // upstreamOf returns the upstream whose ID prefixes the name or URI in a request, "" for none.
 func upstreamOf(offers []catalog.UpstreamOffer, params object) string {
-	name := cmp.Or(decodeString(params["name"]), strings.TrimPrefix(decodeString(params["uri"]), uriPrefix))
+	uri := decodeString(params["uri"])
+	if upstream, _, ok := mcpapp.SplitURI(uri); ok {
+		return upstream
+	}
+	name := cmp.Or(decodeString(params["name"]), strings.TrimPrefix(uri, uriPrefix))
 	for _, up := range offers {
 		if rest, ok := strings.CutPrefix(name, up.ID); ok && (strings.HasPrefix(rest, "__") || strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/")) {
 			return up.ID
@@ -275,5 +284,5 @@ func addModernMembers(method string, raw json.RawMessage) (json.RawMessage, erro
 	if len(missing) == 0 {
 		return raw, nil
 	}
-	return edit(raw, missing)
+	return jsonedit.Edit(raw, missing)
 }

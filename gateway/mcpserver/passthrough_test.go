@@ -51,7 +51,7 @@ func TestTwoOfAKind(t *testing.T) {
 				if !strings.Contains(resources, `{"uri":"`+uri+`","name":"one","size":9007199254740993}`) || !strings.Contains(templates, `{"uriTemplate":"`+pattern+`"`) {
 					t.Errorf("%s: resources %s, templates %s", version, resources, templates)
 				}
-				want(t, version, c.ask("resources/read", `{"uri":"`+uri+`"}`), `{"contents":[{"uri":"odd://1","text":"of `+id+`"}]}`)
+				want(t, version, c.ask("resources/read", `{"uri":"`+uri+`"}`), `{"contents":[{"uri":"`+uri+`","text":"of `+id+`"}]}`)
 				filled := strings.Replace(pattern, "{id}", "7", 1)
 				if got := c.ask("resources/read", `{"uri":"`+filled+`"}`); !strings.Contains(got, `"of `+id+`"`) {
 					t.Errorf("%s: %s: %s", version, filled, got)

@@ -17,47 +17,6 @@ import (
 	"sallyport/internal/tool"
 )
 
-func TestEdit(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ raw, want string }{
-		{`{"name":"a","x":1e400}`, `{"name":"b","x":1e400}`},
-		{` { "x" : "<\u0026>" , "name" : {"name":1} } `, ` { "x" : "<\u0026>" , "name" : "b" }`},
-		{`{"name":1,"name":2}`, `{"name":"b","name":"b"}`},
-		{`{}`, `{"name":"b"}`},
-		{`{"x":{"name":"a"}}`, `{"x":{"name":"a"},"name":"b"}`},
-		{`{"na\u006de":"a"}`, `{"na\u006de":"b"}`},
-	} {
-		if got, err := edit(json.RawMessage(test.raw), object{"name": encode("b")}); err != nil || string(got) != test.want {
-			t.Errorf("%s: %s, %v", test.raw, got, err)
-		}
-	}
-	for _, bad := range []string{``, `[]`, `1`, `{`, `{"a"`, `{"a":}`, `null`} {
-		if got, err := edit(json.RawMessage(bad), object{"name": encode("b")}); err == nil {
-			t.Errorf("%s: %s", bad, got)
-		}
-	}
-}
-
-// FuzzEdit: what is not replaced stays, whatever the upstream wrote.
-func FuzzEdit(f *testing.F) {
-	f.Add([]byte(`{"name":"a","x":[1.0,{"name":2}]}`))
-	f.Add([]byte(`{"name":1,"name":2} `))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		got, err := edit(raw, object{"name": encode("b")})
-		if err != nil || !json.Valid(raw) {
-			return
-		}
-		var before, after object
-		if json.Unmarshal(raw, &before) != nil || json.Unmarshal(got, &after) != nil {
-			t.Fatalf("%s became %s", raw, got)
-		}
-		before["name"] = encode("b")
-		if string(encode(before)) != string(encode(after)) {
-			t.Errorf("%s became %s", raw, got)
-		}
-	})
-}
-
 // FuzzAnnotate: the bytes of params and results come through, and what is no message stays.
 func FuzzAnnotate(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"sallyport/raw":"x"},"n":9007199254740993}}`))

@@ -12,6 +12,8 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"sallyport/gateway/catalog"
+	"sallyport/internal/jsonedit"
+	"sallyport/internal/mcpapp"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -46,6 +48,9 @@ type entry struct {
 	id tool.ID
 	// headers reports that its schema repeats arguments in HTTP headers.
 	headers bool
+	// text is the definition of a tool for clients that show no interfaces (MCP Apps); appOnly hides it from them.
+	text    json.RawMessage
+	appOnly bool
 }
 
 // template matches URIs of an upstream that are in no list.
@@ -58,6 +63,7 @@ type template struct {
 type capabilities struct {
 	upstream                      string
 	Prompts, Completions, Logging json.RawMessage
+	Extensions                    object
 	Resources                     *struct{ Subscribe bool }
 }
 
@@ -130,12 +136,16 @@ func (b *rosterBuilder) tool(t tool.Tool) {
 	if clash {
 		b.log.Warn("another upstream has a tool of this name", "tool", t.ID.String(), "shown", shown)
 	}
-	raw, err := edit(t.Raw, withoutTask(t.Raw, object{"name": encode(shown)}))
+	raw, err := jsonedit.Edit(t.Raw, withoutTask(t.Raw, object{"name": encode(shown)}))
 	if err != nil {
 		return // not an object: it was not sent by an upstream
 	}
+	app, err := mcpapp.Rewrite(t.ID.Upstream, raw)
+	if err != nil {
+		return // as above
+	}
 	b.roster.tools[shown], b.toolIDs[t.ID.String()] = t.ID, t.ID
-	b.byTool[t.ID] = entry{shown, raw, t.ID, strings.Contains(string(t.Input), "x-mcp-header")}
+	b.byTool[t.ID] = entry{shown, app.Shown, t.ID, strings.Contains(string(t.Input), "x-mcp-header"), app.Text, app.AppOnly}
 	b.add("tools/list", b.byTool[t.ID])
 }
 
@@ -147,7 +157,7 @@ func withoutTask(definition json.RawMessage, changed object) object {
 	if !bytes.Contains(definition, []byte("taskSupport")) || json.Unmarshal(definition, &declared) != nil {
 		return changed
 	}
-	if execution, err := edit(declared.Execution, object{"taskSupport": encode("forbidden")}); err == nil {
+	if execution, err := jsonedit.Edit(declared.Execution, object{"taskSupport": encode("forbidden")}); err == nil {
 		changed["execution"] = execution
 	}
 	return changed
@@ -158,7 +168,7 @@ func (b *rosterBuilder) prompt(id tool.ID, p tool.Prompt) {
 	if clash {
 		b.log.Warn("another upstream has a prompt of this name", "upstream", id.Upstream, "shown", shown)
 	}
-	raw, err := edit(p.Raw, object{"name": encode(shown)})
+	raw, err := jsonedit.Edit(p.Raw, object{"name": encode(shown)})
 	if err != nil {
 		return
 	}
@@ -168,18 +178,25 @@ func (b *rosterBuilder) prompt(id tool.ID, p tool.Prompt) {
 }
 
 // resource lists a resource or a template. The first upstream with a URI keeps
-// it; those of the others get a prefix. The prefixed URI is always accepted.
+// it; those of the others get a prefix. The prefixed URI is always accepted. The URI
+// of an interface (MCP Apps) always names its upstream.
 func (b *rosterBuilder) resource(upstream, method, member, uri string, raw json.RawMessage) {
 	shown := uri
-	if b.uris[method+shown] {
-		shown = uriPrefix + upstream + "/" + uri
-		var err error
-		if raw, err = edit(raw, object{member: encode(shown)}); err != nil {
+	switch {
+	case mcpapp.IsURI(uri):
+		var ok bool
+		if shown, ok = mcpapp.ShownURI(upstream, uri); !ok {
+			b.log.Warn("skip interface with an invalid URI", "upstream", upstream, "uri", sanitize.Line(uri, 200))
 			return
 		}
+	case b.uris[method+shown]:
+		shown = uriPrefix + upstream + "/" + uri
 		b.log.Warn("another upstream has this resource", "upstream", upstream, "shown", sanitize.Line(shown, 200))
 	}
-	if len(raw) == 0 {
+	if shown != uri {
+		raw, _ = jsonedit.Edit(raw, object{member: encode(shown)}) // nil if it is not an object
+	}
+	if len(raw) == 0 || b.uris[method+shown] {
 		return
 	}
 	b.uris[method+shown] = true
@@ -194,6 +211,10 @@ func (b *rosterBuilder) add(method string, e entry) { b.lists[method] = append(b
 // resourceUpstream finds the upstream of a resource, and its URI there: the one that lists it, or
 // has a template for it, or else the only upstream that has resources at all.
 func (r *roster) resourceUpstream(uri string) (upstream, wire string, ok bool) {
+	if mcpapp.IsURI(uri) {
+		upstream, wire, ok = mcpapp.SplitURI(uri)
+		return upstream, wire, ok && r.hasUpstream(upstream)
+	}
 	if rest, cut := strings.CutPrefix(uri, uriPrefix); cut {
 		id, inner, _ := strings.Cut(rest, "/")
 		if r.hasUpstream(id) {
@@ -222,6 +243,9 @@ func (r *roster) resourceUpstream(uri string) (upstream, wire string, ok bool) {
 
 // templateUpstream finds the upstream of a template, and its URI there, or those of a resource.
 func (r *roster) templateUpstream(uri string) (upstream, wire string, ok bool) {
+	if mcpapp.IsURI(uri) {
+		return r.resourceUpstream(uri)
+	}
 	for _, t := range r.templates {
 		if t.pattern.Raw() == uri {
 			return t.upstream, uri, true
@@ -244,6 +268,7 @@ func hasPrompts(a capabilities) bool     { return len(a.Prompts) > 0 }
 func hasResources(a capabilities) bool   { return a.Resources != nil }
 func hasCompletions(a capabilities) bool { return len(a.Completions) > 0 }
 func hasLogging(a capabilities) bool     { return len(a.Logging) > 0 }
+func hasApps(a capabilities) bool        { return len(a.Extensions[mcpapp.Extension]) > 0 }
 func hasSubscribe(a capabilities) bool   { return a.Resources != nil && a.Resources.Subscribe }
 
 // capabilitiesOf returns the capabilities of an upstream.

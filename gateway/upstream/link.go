@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/capability"
 	"sallyport/gateway/upstream/commandtools"
 	"sallyport/gateway/upstream/deferred"
 	"sallyport/gateway/upstream/inprocess"
@@ -30,9 +31,6 @@ const (
 
 	// streamTimeout is how long a legacy HTTP server may take to open its stream.
 	streamTimeout = 500 * time.Millisecond
-
-	// peerCapabilities are the client capabilities declared for a call with a peer.
-	peerCapabilities = `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`
 )
 
 // carrier is the transport of a link: a process or an HTTP client.
@@ -225,24 +223,9 @@ func (d *dialer) startProcess(ctx context.Context) (*process.Process, error) {
 func (d *dialer) client() *mcp.Client {
 	return mcp.NewClient(d.implementation(), &mcp.ClientOptions{
 		Logger:         slog.New(slog.DiscardHandler), // it would log an upstream's text unredacted
-		Capabilities:   d.capabilities(),
+		Capabilities:   capability.Of(d.opts.Asks, !d.opts.NoRoots),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
-}
-
-// capabilities returns the client capabilities, which bound what upstreams may request.
-func (d *dialer) capabilities() *mcp.ClientCapabilities {
-	if !d.opts.Asks {
-		return &mcp.ClientCapabilities{}
-	}
-	can := &mcp.ClientCapabilities{
-		Sampling:    &mcp.SamplingCapabilities{}, //nolint:staticcheck // servers of older revisions use it
-		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
-	}
-	if !d.opts.NoRoots {
-		can.RootsV2 = &mcp.RootCapabilities{} //nolint:staticcheck // as above
-	}
-	return can
 }
 
 func (d *dialer) implementation() *mcp.Implementation {
@@ -294,9 +277,9 @@ func (l *link) setHandshake(init *mcp.InitializeResult, self *mcp.Implementation
 	l.tasks = deferred.Supported(l.capabilities, l.protocol >= modern)
 	l.wire.closeCancels.Store(l.protocol >= modern && l.settings.URL != "")
 	if l.protocol >= modern {
-		l.meta = l.metaWith(self, json.RawMessage("{}"))
+		l.meta = l.metaWith(self, capability.Raw(false))
 		if l.peerMeta = l.meta; l.peerRequests {
-			l.peerMeta = l.metaWith(self, json.RawMessage(peerCapabilities))
+			l.peerMeta = l.metaWith(self, capability.Raw(true))
 		}
 	}
 }

@@ -351,7 +351,7 @@ func TestRounds(t *testing.T) {
 	got := string(must(t, result, err).Structured)
 	for _, part := range []string{
 		`"arguments":{"x":1}`, `"inputResponses":{"a":{"action":"accept","content":{"n":9007199254740993}},"b":{`, `"requestState":"s\u003c1\u003e"`,
-		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`,
+		`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}`,
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the second request lacks %s: %s", part, got)

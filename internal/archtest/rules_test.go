@@ -81,6 +81,8 @@ var importRules = append(commandRules(), []importRule{
 		"headers of arguments depend on a schema and arguments only"},
 	{"gateway/upstream/deferred", []string{"internal/..."}, nil,
 		"waiting for a result is independent of the connection: a session sends the requests"},
+	{"gateway/upstream/capability", []string{"internal/..."}, nil,
+		"what is declared depends on what the caller supports only"},
 	{"gateway/upstream/backoff", nil, nil,
 		"it computes delays"},
 	{"gateway/upstream/serial", nil, nil,
@@ -101,7 +103,7 @@ var importRules = append(commandRules(), []importRule{
 		"the tools of programs are served in this process; the gateway starts their sandboxes"},
 	{"gateway/upstream/webtools", []string{"gateway/upstream/inprocess", "gateway/upstream/webapi", "internal/..."}, nil,
 		"the tools that send requests are served in this process"},
-	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/inprocess", "gateway/upstream/webtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/grpc", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
+	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/inprocess", "gateway/upstream/webtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/capability", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/grpc", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
 		"the peers under gateway are independent: an upstream session needs no sandbox and no index"},
 	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // the server that tests log in to
 		"getting a token is independent of sessions: a session uses an Authorizer"},

@@ -1,0 +1,151 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/jsonedit"
+	"sallyport/internal/mcpapp"
+	"sallyport/internal/tool"
+)
+
+// A client that shows interfaces of tools (MCP Apps) reads them as resources. Their URIs name their upstream, in the
+// definitions of tools, in lists and in results.
+
+// capabilitiesIn returns the capabilities of the client of a request, nil for none.
+func capabilitiesIn(req mcp.Request) json.RawMessage {
+	if isModernRequest(req) {
+		declared, ok := metaOf(req.GetParams())[mcp.MetaKeyClientCapabilities]
+		if !ok {
+			return nil
+		}
+		return encode(declared)
+	}
+	session, ok := req.GetSession().(*mcp.ServerSession)
+	if !ok || session.InitializeParams() == nil {
+		return nil
+	}
+	return encode(session.InitializeParams().Capabilities)
+}
+
+// showsApps reports whether the client of a request shows interfaces.
+func showsApps(req mcp.Request) bool { return mcpapp.Accepted(capabilitiesIn(req)) }
+
+// shown returns the entry for a client, nil if it is hidden from it. apps reports that the client shows interfaces.
+func (e entry) shown(apps bool) json.RawMessage {
+	switch {
+	case apps || e.text == nil:
+		return e.raw
+	case e.appOnly:
+		return nil
+	}
+	return e.text
+}
+
+// shownURI returns the URI under which clients see a resource of an upstream.
+func (r *roster) shownURI(upstream, wire string) string {
+	if mcpapp.IsURI(wire) {
+		if shown, ok := mcpapp.ShownURI(upstream, wire); ok {
+			return shown
+		}
+		return wire // nothing can be read by an invalid one
+	}
+	if owner, _, ok := r.resourceUpstream(wire); ok && owner != upstream {
+		return uriPrefix + upstream + "/" + wire
+	}
+	return wire
+}
+
+// shownResult replaces the URIs of resources in a result of an upstream by those that clients see. requested is that of
+// a request to read one, and wire the upstream's.
+func (r *roster) shownResult(call tool.Call, requested string, raw json.RawMessage) json.RawMessage {
+	if !bytes.Contains(raw, []byte("uri")) && !bytes.Contains(raw, []byte(`\u`)) {
+		return raw
+	}
+	s := resultURIs{r, call.Tool.Upstream, requested, decodeMember(call.Args, "uri")}
+	switch call.Tool.Method() {
+	case "tools/call":
+		return editMember(raw, "content", eachOf(s.block))
+	case tool.GetPrompt:
+		return editMember(raw, "messages", eachOf(func(message json.RawMessage) json.RawMessage {
+			return editMember(message, "content", s.block)
+		}))
+	case tool.ReadResource:
+		return editMember(raw, "contents", eachOf(s.resource))
+	}
+	return raw
+}
+
+// resultURIs replaces the URIs in one result.
+type resultURIs struct {
+	roster                    *roster
+	upstream, requested, wire string
+}
+
+// block replaces the URI in a block of content: that of a link, or of a resource in it.
+func (s resultURIs) block(raw json.RawMessage) json.RawMessage {
+	if decodeMember(raw, "type") == "resource_link" {
+		return s.resource(raw)
+	}
+	return editMember(raw, "resource", s.resource)
+}
+
+// resource replaces the URI of a resource.
+func (s resultURIs) resource(raw json.RawMessage) json.RawMessage {
+	return editMember(raw, "uri", func(uri json.RawMessage) json.RawMessage {
+		wire := decodeString(uri)
+		shown := s.roster.shownURI(s.upstream, wire)
+		if wire == s.wire && s.requested != "" {
+			shown = s.requested
+		}
+		if shown == wire {
+			return uri
+		}
+		return encode(shown)
+	})
+}
+
+// editMember returns an object with a changed member. Whatever else it is stays as it was sent, and without a change all of it.
+func editMember(raw json.RawMessage, name string, change func(json.RawMessage) json.RawMessage) json.RawMessage {
+	var fields object
+	if json.Unmarshal(raw, &fields) != nil || fields[name] == nil {
+		return raw
+	}
+	changed := change(fields[name])
+	if bytes.Equal(changed, fields[name]) {
+		return raw
+	}
+	edited, err := jsonedit.Edit(raw, object{name: changed})
+	if err != nil {
+		return raw
+	}
+	return edited
+}
+
+// eachOf changes each element of a list; any other value stays as it is.
+func eachOf(change func(json.RawMessage) json.RawMessage) func(json.RawMessage) json.RawMessage {
+	return func(raw json.RawMessage) json.RawMessage {
+		var all []json.RawMessage
+		if json.Unmarshal(raw, &all) != nil {
+			return raw
+		}
+		same := true
+		for i, one := range all {
+			all[i] = change(one)
+			same = same && bytes.Equal(all[i], one)
+		}
+		if same {
+			return raw
+		}
+		return encode(all)
+	}
+}
+
+// decodeMember returns a member that is a string, "" for any other.
+func decodeMember(raw json.RawMessage, name string) string {
+	var fields object
+	_ = json.Unmarshal(raw, &fields) // none then
+	return decodeString(fields[name])
+}
