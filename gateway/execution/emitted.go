@@ -20,7 +20,8 @@ const (
 	maxTexts = 64 << 10
 )
 
-// ClientContent returns the emitted items for a client: texts without invisible characters,
+// ClientContent returns the emitted items for a client. A text with a Raw is what a user interface shows (MCP Apps): its URI is
+// that of the interface, and Raw the result of the tool. It returns texts without invisible characters,
 // long and empty files as bytes, and items that can be resources with a URI.
 func (e Result) ClientContent() []tool.Content {
 	shown := make([]tool.Content, len(e.Emitted))

@@ -33,8 +33,19 @@ func (a agent) Call(ctx context.Context, c tool.Call) (result tool.Result, err e
 	a.Calls.Sample(result)
 	a.Calls.Failed(c.Tool, result, err)
 	a.Calls.Keep(c, result, err)
+	a.keepInterface(c, result, err)
 	end(toolcall.Outcome(result, err), toolcall.TextSize(result))
 	return result, err
+}
+
+// keepInterface keeps the result of a tool with a user interface, which the program may show.
+func (a agent) keepInterface(c tool.Call, result tool.Result, err error) {
+	if err != nil {
+		return
+	}
+	if e, ok := a.executor.opts.Catalog.Lookup(c.Tool); ok {
+		a.shown.keep(c.Tool, e.Raw, result)
+	}
 }
 
 // callContext returns a context for a call, on behalf of the program's caller.

@@ -139,6 +139,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 		return execution.Result{}, err
 	}
 	settle(counted, &e)
+	x.shown.show(e.Emitted)
 	if running.Replay != nil {
 		e.Notes = append(e.Notes, running.Replay.Notes()...)
 	}

@@ -60,6 +60,7 @@ type active struct {
 	stop   context.CancelCauseFunc
 	slot   *slot
 	set    *activeSet
+	shown  interfaces
 
 	mu     sync.Mutex
 	state  string

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -64,8 +65,20 @@ func (r *roster) shownResult(call tool.Call, requested string, raw json.RawMessa
 	if !bytes.Contains(raw, []byte("uri")) && !bytes.Contains(raw, []byte(`\u`)) {
 		return raw
 	}
-	s := resultURIs{r, call.Tool.Upstream, requested, decodeMember(call.Args, "uri")}
-	switch call.Tool.Method() {
+	own := decodeMember(call.Args, "uri")
+	return resultURIs{func(wire string) string {
+		if wire == own && requested != "" {
+			return requested
+		}
+		return r.shownURI(call.Tool.Upstream, wire)
+	}}.replace(call.Tool.Method(), raw)
+}
+
+// resultURIs replaces the URIs in a result by shown.
+type resultURIs struct{ shown func(wire string) string }
+
+func (s resultURIs) replace(method string, raw json.RawMessage) json.RawMessage {
+	switch method {
 	case "tools/call":
 		return editMember(raw, "content", eachOf(s.block))
 	case tool.GetPrompt:
@@ -76,12 +89,6 @@ func (r *roster) shownResult(call tool.Call, requested string, raw json.RawMessa
 		return editMember(raw, "contents", eachOf(s.resource))
 	}
 	return raw
-}
-
-// resultURIs replaces the URIs in one result.
-type resultURIs struct {
-	roster                    *roster
-	upstream, requested, wire string
 }
 
 // block replaces the URI in a block of content: that of a link, or of a resource in it.
@@ -96,14 +103,10 @@ func (s resultURIs) block(raw json.RawMessage) json.RawMessage {
 func (s resultURIs) resource(raw json.RawMessage) json.RawMessage {
 	return editMember(raw, "uri", func(uri json.RawMessage) json.RawMessage {
 		wire := decodeString(uri)
-		shown := s.roster.shownURI(s.upstream, wire)
-		if wire == s.wire && s.requested != "" {
-			shown = s.requested
+		if shown := s.shown(wire); shown != wire {
+			return encode(shown)
 		}
-		if shown == wire {
-			return uri
-		}
-		return encode(shown)
+		return uri
 	})
 }
 
@@ -148,4 +151,41 @@ func decodeMember(raw json.RawMessage, name string) string {
 	var fields object
 	_ = json.Unmarshal(raw, &fields) // none then
 	return decodeString(fields[name])
+}
+
+// Resources is the part of the gateway that reads user interfaces.
+type Resources interface {
+	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+// readInterface reads the user interface of a tool for a client of the two tools, by the URI in a link.
+func readInterface(ctx context.Context, resources Resources, req mcp.Request) (mcp.Result, error) {
+	shown := decodeMember(paramsOf(req), "uri")
+	upstream, wire, ok := mcpapp.SplitURI(shown)
+	if !ok {
+		return nil, unknownResource(encode(shown))
+	}
+	inner, cancel := detach(ctx)
+	defer cancel()
+	call := tool.Call{Tool: tool.ID{Upstream: upstream, Name: tool.ReadResource}, Args: encode(object{"uri": encode(wire)})}
+	raw, err := rawAnswer(resources.Call(inner, call))
+	if err == nil {
+		raw = resultURIs{func(wire string) string {
+			if uri, ok := mcpapp.ShownURI(upstream, wire); ok {
+				return uri
+			}
+			return wire
+		}}.replace(tool.ReadResource, raw)
+	}
+	return toResponse(ctx, tool.ReadResource, isModernRequest(req), raw, err)
+}
+
+// declareResources adds the capability to read resources to the result of a handshake.
+func declareResources(result mcp.Result) {
+	switch result := result.(type) {
+	case *mcp.InitializeResult:
+		result.Capabilities.Resources = &mcp.ResourceCapabilities{}
+	case *mcp.DiscoverResult:
+		result.Capabilities.Resources = &mcp.ResourceCapabilities{}
+	}
 }

@@ -77,6 +77,8 @@ type Options struct {
 	Watch func(f func()) (stop func())
 	// Upstreams returns the upstreams that the caller in ctx sees; nil shows each caller all.
 	Upstreams func(ctx context.Context) []catalog.Upstream
+	// Resources reads the user interfaces of tools (MCP Apps) for clients that show them; nil shows none.
+	Resources Resources
 	// OnReady, if set, is called once, when a client first lists or calls tools. It must not block.
 	OnReady func()
 }
@@ -110,7 +112,7 @@ func New(verbs Service, opts *Options) *Tools {
 		&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: version},
 		&mcp.ServerOptions{Logger: opts.Logger, GetSessionID: newSessionID(codeSession)},
 	)
-	server.AddReceivingMiddleware(onlyTools)
+	server.AddReceivingMiddleware(onlyTools(opts.Resources))
 	tools := newTools(server, opts.StateKey)
 	if opts.Face != nil {
 		addFace(tools, verbs, opts.Face)
@@ -165,13 +167,25 @@ func onFirstList(ready func()) mcp.Middleware {
 	}
 }
 
-// onlyTools rejects the methods of undeclared capabilities, which the SDK would answer with empty lists.
-func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if requiredCapability(method) != nil && method != tool.SetLogLevel {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "only tools are supported here, not " + method}
+// onlyTools rejects the methods of undeclared capabilities, which the SDK would answer with empty lists. Clients that show user
+// interfaces can read those.
+func onlyTools(resources Resources) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			apps := resources != nil && showsApps(req)
+			switch {
+			case apps && method == tool.ReadResource:
+				return readInterface(ctx, resources, req)
+			case apps && (method == tool.ListResources || method == tool.ListTemplates): // links name those to read
+			case requiredCapability(method) != nil && method != tool.SetLogLevel:
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "only tools are supported here, not " + method}
+			}
+			result, err := next(ctx, method, req)
+			if apps && err == nil {
+				declareResources(result)
+			}
+			return result, err
 		}
-		return next(ctx, method, req)
 	}
 }
 
@@ -277,7 +291,7 @@ func runProgram(ctx context.Context, verbs Service, p execution.Program, req *mc
 		said += "\n(the gateway is stopping; run it again later)"
 	}
 	result := textResult(said, execution.Failed())
-	result.Content = append(result.Content, contentBlocks(execution.ClientContent(), revisionOf(req))...)
+	result.Content = append(result.Content, contentBlocks(execution.ClientContent(), revisionOf(req), showsApps(req))...)
 	return result, nil
 }
 

@@ -2,12 +2,15 @@ package toolsearch
 
 import (
 	"context"
+	"strconv"
 
 	"sallyport/codegen"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/guard"
 	"sallyport/index"
+	"sallyport/internal/mcpapp"
 	"sallyport/internal/policy"
+	"sallyport/internal/tool"
 )
 
 // hits returns the hits that may be called, and the best cover of all. It adds those that must not be called to found.
@@ -33,6 +36,15 @@ func (sr *Searcher) hits(ctx context.Context, s Request, lang codegen.Language, 
 	return list, best
 }
 
+// interfaceNotes says how a program shows the user interface of a tool (MCP Apps), if it has one.
+func interfaceNotes(t tool.Tool) []string {
+	uri := mcpapp.Interface(t.ID.Upstream, t.Raw)
+	if uri == "" || len(uri) > maxNotes {
+		return nil
+	}
+	return []string{"emit(" + strconv.Quote(uri) + ") shows its result to the user"}
+}
+
 func (sr *Searcher) candidate(s Request, lang codegen.Language, hit index.Hit, e *catalog.Entry, becomes policy.Action) candidate {
 	snapshot := sr.opts.Catalog.Snapshot()
 	tell := func(d Detail) FoundTool {
@@ -40,6 +52,8 @@ func (sr *Searcher) candidate(s Request, lang codegen.Language, hit index.Hit, e
 		found.Policy = guard.PolicyLabel(becomes)
 		return found
 	}
-	hints := func() []string { return snapshot.Boilerplate(hit.ID).Params.Hints(e.Tool, lang, maxNotes) }
+	hints := func() []string {
+		return append(snapshot.Boilerplate(hit.ID).Params.Hints(e.Tool, lang, maxNotes), interfaceNotes(e.Tool)...)
+	}
 	return candidate{id: hit.ID, score: hit.Score, cover: hit.Cover, exact: namesTool(s.Query, hit.ID), describe: tell, hints: hints}
 }

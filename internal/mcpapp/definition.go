@@ -1,6 +1,7 @@
 package mcpapp
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 
@@ -17,6 +18,20 @@ type Definition struct {
 
 // uriKeys are the members of _meta that have the URI of the interface too: one is deprecated, and one is of a client.
 func uriKeys() []string { return []string{"ui/resourceUri", "openai/outputTemplate"} }
+
+// Interface returns the URI under which clients see the interface of an upstream's tool, "" if it has none.
+func Interface(upstream string, definition json.RawMessage) string {
+	if !bytes.Contains(definition, []byte("esourceUri")) {
+		return "" // the common case
+	}
+	meta := members(members(definition)["_meta"])
+	var uri string
+	if json.Unmarshal(members(meta[metaKey])["resourceUri"], &uri) != nil {
+		_ = json.Unmarshal(meta[uriKeys()[0]], &uri) // the deprecated member, if any
+	}
+	shown, _ := ShownURI(upstream, uri)
+	return shown
+}
 
 // Rewrite returns the definition of an upstream's tool for clients. Members that say nothing about an interface stay as they are;
 // invalid ones that do are removed.

@@ -15,7 +15,7 @@ func ToolOptions(cfg *config.Config, g *gateway.Gateway, log *slog.Logger) *mcps
 	return &mcpserver.Options{
 		Version: BuildVersion(), Logger: ProtocolLog(log), Environments: cfg.Environments, Packages: g.Environments, Catalog: g.Service(), Stats: g.Service(), Choices: g.Environments,
 		Face: compat.New(cfg.Compat, CompatGateway(g)), Profiles: cfg.Profiles, Workspaces: cfg.Workspaces, Files: g.Workspaces, Skills: g.Service(), Privacy: g.Privacy,
-		Upstreams: g.View.Visible,
+		Upstreams: g.View.Visible, Resources: g.Service(),
 	}
 }
 
