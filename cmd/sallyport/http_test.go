@@ -222,7 +222,7 @@ func (s *site) sandboxes() (found []string) {
 }
 
 // startListening returns the address that the binary logs, and later the rest of its log.
-func startListening(t *testing.T, cmd *exec.Cmd) (url string, rest <-chan string) {
+func startListening(t testing.TB, cmd *exec.Cmd) (url string, rest <-chan string) {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"slices"
@@ -75,7 +76,7 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultBriefs
 	}
-	found, err := withText(h.Records(ctx), f.Text)
+	found, err := withText(h.recordsWith(ctx, rawTest(f.Text)), f.Text)
 	if err != nil {
 		return Page{}, err
 	}
@@ -113,6 +114,15 @@ func withText(records iter.Seq2[Record, error], text string) (map[string]bool, e
 		}
 	}
 	return found, nil
+}
+
+// rawTest returns a test that the JSON of each record with a text passes, in any case; nil if JSON may write the text in other characters.
+func rawTest(text string) func([]byte) bool {
+	if text == "" || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || strings.ContainsRune(`"\<>&`+"\u2028\u2029\ufffd", c) }) {
+		return nil
+	}
+	lower := []byte(strings.ToLower(text))
+	return func(raw []byte) bool { return bytes.Contains(bytes.ToLower(raw), lower) }
 }
 
 // searched returns the texts in which a search looks.
@@ -203,6 +213,11 @@ func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]Brief, error) {
 	}
 	l.all = slices.DeleteFunc(l.all, func(b Brief) bool { return b.revision < oldest })
 	return slices.Clone(l.all), nil
+}
+
+// load reads all records ahead of the first list, which takes seconds for very many.
+func (l *briefs) load(ctx context.Context, in *store.Bucket) {
+	_, _ = l.read(ctx, in) // a list reports the error
 }
 
 // add appends the newest one. It replaces an earlier one of the same record, which can only be among the last.

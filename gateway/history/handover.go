@@ -70,11 +70,14 @@ func (o *handover) files() []string {
 	return paths
 }
 
-// prune removes records beyond the limits of the store.
+// maxHandedOver is the maximum number of records that wait for a process with the store, each in a file.
+const maxHandedOver = 10_000
+
+// prune removes records beyond the limits.
 func (o *handover) prune(keep time.Duration) {
 	paths := o.files()
 	for i, path := range paths {
-		if len(paths)-i > maxExecutions || time.Since(modTime(path)) > keep {
+		if len(paths)-i > maxHandedOver || time.Since(modTime(path)) > keep {
 			_ = os.Remove(path) // another process may have moved it to the store
 		}
 	}

@@ -131,6 +131,9 @@ func Open(opts Options) (*History, error) {
 // Start starts the background work.
 func (h *History) Start() {
 	h.work.Go(h.run)
+	if !h.opts.EstimateTokens {
+		h.work.Go(func() { untilClosed(h, func(ctx context.Context) { h.briefs.load(ctx, h.records) }) })
+	}
 	if h.Copies != nil {
 		h.work.Go(takeover{h}.run)
 	}
@@ -170,9 +173,13 @@ func (h *History) run() {
 
 // rebuildDamaged rebuilds damaged records, until Close.
 func rebuildDamaged(h *History) {
-	if h.rebuild == nil {
-		return
+	if h.rebuild != nil {
+		untilClosed(h, h.rebuild)
 	}
+}
+
+// untilClosed calls f with a context that ends with Close.
+func untilClosed(h *History, f func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan struct{})
@@ -184,7 +191,7 @@ func rebuildDamaged(h *History) {
 		case <-ended:
 		}
 	}()
-	h.rebuild(ctx)
+	f(ctx)
 }
 
 // sweep recovers the journals of processes that are gone, takes over the records of others, and removes what is beyond the limits.

@@ -292,3 +292,35 @@ func TestHandover(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// TestTextOfRecords: a record is found by each part of its texts, in any case, also by those that JSON writes in other characters.
+func TestTextOfRecords(t *testing.T) {
+	t.Parallel()
+	h := openTestHistory(t, store.Memory(), "")
+	close(h.recovered)
+	ctx := tool.WithOperator(t.Context(), "op")
+	texts := []string{"plain", "Größe", "日本語", `a"b`, `c\d`, "<tag>", "x&y", "two\nlines", "tab\there", "line\u2028end", "\x00nul", "İstanbul", "emoji 🎉", "bad\xffutf"}
+	for i, text := range texts {
+		record := Record{ID: "e-" + strconv.Itoa(i), Principal: "ada", Language: "python", Status: sandbox.OK, Code: "before " + text + " after"}
+		if err := h.write(ctx, record); err != nil {
+			t.Fatal(err)
+		}
+		stored, err := h.find(ctx, record.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := strings.TrimSuffix(strings.TrimPrefix(stored.Code, "before "), " after")
+		for _, asked := range []string{part, strings.ToLower(part), strings.ToUpper(part)} {
+			if !strings.Contains(strings.ToLower(stored.Code), strings.ToLower(asked)) {
+				continue // its upper case has another lower case
+			}
+			page, err := h.Executions(ctx, Filter{Text: asked})
+			if err != nil || page.Total != 1 || page.Executions[0].ID != record.ID {
+				t.Errorf("%q: %d of %v, %v", asked, page.Total, page.Executions, err)
+			}
+		}
+	}
+	if page, err := h.Executions(ctx, Filter{Text: "language"}); err != nil || page.Total != 0 { // a name of JSON is no text of the record
+		t.Errorf("a name of JSON: %d, %v", page.Total, err)
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxExecutions is the maximum number of execution records.
-	maxExecutions = 10_000
+	maxExecutions = 100_000
 	// lookBack is how far back the audit log is read for records that are missing.
 	lookBack = 30 * 24 * time.Hour
 	// maxRecord is the maximum size of a record, in bytes.

@@ -14,7 +14,7 @@ type Records struct {
 	// Output is how much of the stdout, of the stderr and of the value of a program its record keeps, each from its beginning, with
 	// tokens in place of personal data; 0 keeps none. Default 64KiB.
 	Output Size
-	// Keep is how long a record is kept; default 30d. There are at most 10,000 records, of 256 MiB.
+	// Keep is how long a record is kept; default 30d. There are at most 100,000 records, of 256 MiB.
 	Keep time.Duration
 }
 
