@@ -123,6 +123,7 @@ func (g *Gateway) openConnections() (auth func(up config.Upstream, principal str
 		Connect: func(ctx context.Context, id string) error { return g.Catalog.Connect(ctx, id) },
 		Login:   func(up config.Upstream, principal string) connections.Login { return g.opts.PersonAuth(up, principal) },
 	})
+	g.opts.Subjects.Use(g.Connections.KeepsTokensOf, g.Connections.ForgetExchanged)
 	return func(up config.Upstream, principal string) upstream.Authorizer {
 		return g.opts.PersonAuth(up, principal)
 	}, g.Connections.Await

@@ -76,6 +76,8 @@ type Options struct {
 	// PersonAuth returns the login of a principal at an HTTP upstream, of "" the one that all share. With nil, all principals
 	// share one login.
 	PersonAuth func(up config.Upstream, principal string) oauth.Authorizer
+	// Subjects keeps the tokens with which principals sign in, for upstreams that exchange them; nil for none.
+	Subjects *access.Subjects
 	// ManagedSecrets renews the secrets of secret managers; nil renews none.
 	ManagedSecrets reload.ManagedSecrets
 	// Site is the address of the gateway's pages, without a path; "" if it serves none.

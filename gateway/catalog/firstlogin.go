@@ -32,6 +32,29 @@ func AwaitLogins(ctx context.Context, c *Catalog, code string, client tool.Peer,
 	}
 }
 
+// exchangeTimeout bounds the wait for upstreams that are connected by the token of a caller.
+const exchangeTimeout = 10 * time.Second
+
+// ConnectExchanges connects the caller to the upstreams that get a token in exchange for its own and whose tools are unknown, as
+// nobody has come before: nobody logs in to them. visible reports whether the caller sees an upstream.
+func ConnectExchanges(ctx context.Context, c *Catalog, visible func(id string) bool) {
+	if tool.Principal(ctx) == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
+	defer cancel()
+	for _, m := range c.roster.Load().members {
+		select {
+		case <-m.booted:
+		default:
+			continue
+		}
+		if m.people != nil && m.cfg.Load().Auth.Exchange.Only() && !m.view.Load().known && visible(m.id) && m.people.Connect(ctx) == nil {
+			readiness{c}.awaitTools(ctx, m.id)
+		}
+	}
+}
+
 // imports reports whether a program imports the wrappers of an upstream.
 func imports(code, id string) bool {
 	name := regexp.QuoteMeta(id)
@@ -48,7 +71,7 @@ func (p *people) awaitOffer(ctx context.Context, client tool.Peer) error {
 	}
 	err = one.Connect(ctx)
 	leave()
-	if !one.needsLogin(err) {
+	if !one.needsLogin(err) || p.refuse(ctx, one) {
 		return err
 	}
 	if err := p.await(ctx, *p.member.cfg.Load(), tool.Call{Peer: client}, begin); err != nil {

@@ -268,6 +268,8 @@ func (m *member) state() upstream.State {
 		case !s.Login || m.cfg.Load().Auth.Per != config.PerPrincipal:
 		case m.view.Load().known:
 			return upstream.State{Status: upstream.Idle, Since: s.Since}
+		case m.cfg.Load().Auth.Exchange.Only():
+			s.Error = "no caller has come yet with a token to exchange, from " + m.cfg.Load().Auth.Exchange.Issuer
 		default:
 			s.Error = fmt.Sprintf("login required: the user logs in at the page /ui/connections/%[1]s of the gateway; for all, an operator runs `sallyport auth login %[1]s`", m.id)
 		}

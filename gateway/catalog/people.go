@@ -62,7 +62,7 @@ func (p *people) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	for tries := 0; ; tries++ {
 		begin := time.Now()
 		one, result, err := p.try(ctx, c)
-		if !one.needsLogin(err) || tries == maxLogins {
+		if !one.needsLogin(err) || tries == maxLogins || p.refuse(ctx, one) {
 			return result, err
 		}
 		if err := p.await(ctx, *p.member.cfg.Load(), c, begin); err != nil {
@@ -70,6 +70,16 @@ func (p *people) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 		}
 		p.replace(tool.Principal(ctx), one)
 	}
+}
+
+// refuse reports whether the upstream has no login to wait for, as it needs a token of the caller in exchange. The next call opens a
+// new session, as it may come with one.
+func (p *people) refuse(ctx context.Context, one *person) bool {
+	if !p.member.cfg.Load().Auth.Exchange.Only() {
+		return false
+	}
+	p.replace(tool.Principal(ctx), one)
+	return true
 }
 
 // try makes a call once.
@@ -94,10 +104,12 @@ func (o *person) needsLogin(err error) bool {
 func (p *people) Connect(ctx context.Context) error {
 	return p.with(ctx, func(s session) error {
 		err := s.Connect(ctx)
-		if one, ok := s.(*person); ok && one.needsLogin(err) && p.member.view.Load().known {
-			return nil
+		one, ok := s.(*person)
+		switch {
+		case !ok || !one.needsLogin(err) || p.refuse(ctx, one) || !p.member.view.Load().known:
+			return err
 		}
-		return err
+		return nil
 	})
 }
 

@@ -11,6 +11,7 @@ func Remedy(why string) string {
 		return "run `" + command + "`"
 	}
 	for _, r := range []struct{ sign, fix string }{
+		{"with a token to exchange", "use it once as a person who signs in at that identity provider"},
 		{"check client_id", "correct client_id and client_secret under auth in upstreams.yaml"},
 		{"the variable ", "set it where sallyport is started, or write it into the file that env_file in upstreams.yaml names"},
 		{"the keyring has no ", "put it there with `sallyport auth set NAME`"},

@@ -103,6 +103,10 @@ type Connection struct {
 	Upstream, Name, Description string
 	// Shared says that it is the login of all principals, Key that it is an API key.
 	Shared, Key bool
+	// Provider is the identity provider whose token of the caller is exchanged for one of the upstream, "" for none. ExchangeOnly says
+	// that there is no login besides.
+	Provider     string
+	ExchangeOnly bool
 	oauth.Status
 	// Error says why the login cannot be read, "" if it can.
 	Error string
@@ -125,6 +129,9 @@ func (c *Connections) Connection(ctx context.Context, id string) (Connection, er
 		return Connection{}, err
 	}
 	one := Connection{Upstream: up.ID, Name: up.Name, Description: up.Description, Shared: k.principal == "", Key: up.Auth.Type == config.AuthKey}
+	if up.Auth.Exchange != nil && k.principal != "" {
+		one.Provider, one.ExchangeOnly = up.Auth.Exchange.Issuer, up.Auth.Exchange.Only()
+	}
 	if one.Status, err = c.opts.Login(up, k.principal).Status(); err != nil {
 		one.Error = sanitize.Line(err.Error(), 300)
 	}
@@ -172,8 +179,11 @@ func (c *Connections) Connect(ctx context.Context, id string, how How) (state st
 	case Saver:
 		return "", c.save(ctx, k, login, how.Key)
 	case Beginner:
-		if how.Key != "" {
+		switch {
+		case how.Key != "":
 			return "", toolcall.Invalid("upstream "+id+" takes no API key", "connect by its login page")
+		case k.principal != "" && up.Auth.Exchange.Only():
+			return "", toolcall.Invalid("upstream "+id+" has no login", "the gateway exchanges the token with which the caller signed in at "+up.Auth.Exchange.Issuer)
 		}
 		return c.begin(ctx, k, login, how.Scopes)
 	}
@@ -302,6 +312,32 @@ func (c *Connections) Disconnect(ctx context.Context, id string) error {
 		return &tool.Error{Kind: tool.Failed, Message: sanitize.Line(err.Error(), 500), Err: err}
 	}
 	return nil
+}
+
+// ForgetExchanged ends what a principal got in exchange for its token, as it has logged out or is another person now.
+func (c *Connections) ForgetExchanged(ctx context.Context, principal string) {
+	for _, up := range c.opts.Settings.Load().Upstreams {
+		if up.Auth.Exchange == nil || up.Auth.Per != config.PerPrincipal {
+			continue
+		}
+		login := c.opts.Login(up, principal)
+		if status, err := login.Status(); err == nil && !status.Exchanged {
+			continue
+		}
+		if _, _, err := login.Logout(ctx); err != nil {
+			c.opts.Logger.WarnContext(ctx, "forget exchanged tokens", "upstream", up.ID, "principal", principal, "error", err)
+		}
+	}
+}
+
+// KeepsTokensOf reports whether an upstream exchanges tokens of an issuer.
+func (c *Connections) KeepsTokensOf(issuer string) bool {
+	for _, up := range c.opts.Settings.Load().Upstreams {
+		if e := up.Auth.Exchange; e != nil && e.Issuer == issuer && !up.Disabled {
+			return true
+		}
+	}
+	return false
 }
 
 // record writes the event to the audit log.

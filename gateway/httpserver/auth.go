@@ -31,6 +31,7 @@ type authenticator struct {
 	issuer         *issuer // nil: none
 	mapping        *identity.Mapping
 	directory      *access.Directory
+	subjects       *access.Subjects
 	log            *slog.Logger
 	logins         *logins
 	rates          *rates
@@ -39,7 +40,7 @@ type authenticator struct {
 func newAuthenticator(opts *Options, open bool, log *slog.Logger) *authenticator {
 	e := &authenticator{
 		settings: opts.Settings, allowAnonymous: open, tokens: map[string][sha256.Size]byte{}, issued: opts.Tokens, sessions: opts.Sessions,
-		directory: opts.Directory, log: log, logins: newLogins(opts.Auditor), rates: newRates(opts.Settings.Limits.Requests),
+		directory: opts.Directory, subjects: opts.Subjects, log: log, logins: newLogins(opts.Auditor), rates: newRates(opts.Settings.Limits.Requests),
 	}
 	if e.sessions == nil {
 		e.sessions = access.NewSessions(e.issued)
@@ -220,6 +221,7 @@ func (e *authenticator) caller(ctx context.Context, by access.AuthMethod, claime
 		return access.Caller{}, err
 	}
 	e.directory.Set(who.Principal, who.Groups, claimed.Issued)
+	e.subjects.Put(ctx, who.Principal, claimed.Tokens...)
 	return e.asOperator(access.Caller{By: by, Principal: who.Principal, Expires: claimed.Expires}.WithRole(who.Role)), nil
 }
 

@@ -65,6 +65,8 @@ type Options struct {
 	Sessions *access.Sessions
 	// Directory gets the groups of principals of OpenID providers; nil for none.
 	Directory *access.Directory
+	// Subjects gets the tokens of principals of identity providers; nil for none.
+	Subjects *access.Subjects
 	// Site is the address of the pages, without a path, for the redirect of a provider; "" for none.
 	Site string
 	// Auditor records logins; nil for none.

@@ -17,7 +17,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"sallyport/gateway/signin"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/tokenexchange"
 )
 
 // metadataPath is the path of the protected resource metadata (RFC 9728).
@@ -66,7 +68,21 @@ func (i *issuer) verify(ctx context.Context, token, endpoint string) (signin.Cla
 		return signin.Claims{}, errors.New("the token is not valid yet")
 	}
 	all, err := signin.Decode(token)
-	return signin.Claims{All: all, Scopes: claims.Scopes, Issued: claims.GetIssuedAt(), Expires: claims.GetExpiration().Add(leeway)}, err
+	return signin.Claims{
+		All: all, Scopes: claims.Scopes, Issued: claims.GetIssuedAt(), Expires: claims.GetExpiration().Add(leeway),
+		Tokens: []access.Subject{{Token: token, Kind: kindOf(all), Issuer: i.Issuer, ID: claims.Subject, Expires: claims.GetExpiration()}},
+	}, err
+}
+
+// kindOf returns the kind of a verified token with which a client called. Access tokens have a client or scopes (RFC 9068, 2.2), ID
+// tokens have neither.
+func kindOf(claims map[string]any) string {
+	for _, name := range []string{"client_id", "cid", "scope", "scp"} {
+		if _, ok := claims[name]; ok {
+			return tokenexchange.AccessToken
+		}
+	}
+	return tokenexchange.IDToken
 }
 
 // checkAudience accepts a token for all tools everywhere, and one for an endpoint only there.

@@ -33,7 +33,7 @@ func (f *Server) openProvider() *signin.Provider {
 		f.log.Warn("nobody can sign in: http.login needs http.url, the address of the dashboard")
 		return nil
 	}
-	p, err := signin.New(signin.Options{Settings: *settings, Site: strings.TrimSuffix(f.opts.Site, "/"), Caller: f.auth.person})
+	p, err := signin.New(signin.Options{Settings: *settings, Site: strings.TrimSuffix(f.opts.Site, "/"), Caller: f.auth.person, Subjects: f.opts.Subjects})
 	if err != nil {
 		f.log.Error("nobody can sign in", "error", err)
 		return nil

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/access"
 	"sallyport/internal/expr"
+	"sallyport/internal/tokenexchange"
 )
 
 // session is a person who signed in, with the tokens of the provider. They are in memory only.
@@ -51,7 +52,7 @@ func (s *session) adopt(ctx context.Context, at *endpoints, token *oauth2.Token,
 			return access.Caller{}, fmt.Errorf("read userinfo: %w", err)
 		}
 	}
-	v, err := s.provider.opts.Caller(ctx, Claims{All: all, Issued: claims.GetIssuedAt()})
+	v, err := s.provider.opts.Caller(ctx, Claims{All: all, Issued: claims.GetIssuedAt(), Tokens: s.tokens(token, raw, claims)})
 	if err != nil {
 		return access.Caller{}, err
 	}
@@ -63,6 +64,15 @@ func (s *session) adopt(ctx context.Context, at *endpoints, token *oauth2.Token,
 		s.refresh = token.RefreshToken
 	}
 	return v, nil
+}
+
+// tokens returns the tokens of a response with a verified ID token.
+func (s *session) tokens(token *oauth2.Token, raw string, claims *oidc.IDTokenClaims) []access.Subject {
+	one := access.Subject{Issuer: s.provider.opts.Settings.Issuer, ID: claims.Subject}
+	id, other := one, one
+	id.Token, id.Kind, id.Expires = raw, tokenexchange.IDToken, claims.GetExpiration()
+	other.Token, other.Kind, other.Expires = token.AccessToken, tokenexchange.AccessToken, token.Expiry
+	return []access.Subject{id, other}
 }
 
 // verifyID returns the claims of an ID token: issued and signed by the provider, for this client, and not expired.
@@ -93,6 +103,22 @@ func Decode(raw string) (map[string]any, error) {
 
 // renew reads the claims again. The error is [access.ErrEnded] if the session must end; after others it may be tried again.
 func (s *session) renew(ctx context.Context) (access.Caller, error) {
+	v, err := s.readAgain(ctx)
+	if errors.Is(err, access.ErrEnded) {
+		s.forget(ctx)
+	}
+	return v, err
+}
+
+// forget deletes the tokens of the person, and what was got in exchange for them.
+func (s *session) forget(ctx context.Context) {
+	s.mu.Lock()
+	principal := s.principal
+	s.mu.Unlock()
+	s.provider.opts.Subjects.Forget(ctx, principal)
+}
+
+func (s *session) readAgain(ctx context.Context) (access.Caller, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refresh == "" {
@@ -118,6 +144,7 @@ func (s *session) renew(ctx context.Context) (access.Caller, error) {
 
 // end revokes the refresh token, if the provider can.
 func (s *session) end(ctx context.Context) {
+	s.forget(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, err := s.provider.endpoints(ctx)

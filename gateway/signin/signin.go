@@ -45,6 +45,8 @@ type Claims struct {
 	Scopes []string
 	// Issued is when the token was issued; zero if unknown. Expires is when it expires; zero for an ID token.
 	Issued, Expires time.Time
+	// Tokens are the verified token, and the access token that came with an ID token.
+	Tokens []access.Subject
 }
 
 // Options configure a [Provider].
@@ -54,6 +56,8 @@ type Options struct {
 	Site string
 	// Caller returns the caller with verified claims.
 	Caller func(ctx context.Context, claims Claims) (access.Caller, error)
+	// Subjects forgets the tokens of a person whose session has ended; nil has none.
+	Subjects *access.Subjects
 }
 
 // Provider is an OpenID provider. It is safe for concurrent use.

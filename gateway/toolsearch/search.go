@@ -159,6 +159,7 @@ func (sr *Searcher) Search(ctx context.Context, s Request) (Found, error) {
 		return Found{}, err
 	}
 	sr.opts.Catalog.Await(ctx, s.Upstream)
+	catalog.ConnectExchanges(ctx, sr.opts.Catalog, sr.opts.Endpoints.Of(ctx).MayHave)
 	begun := time.Now()
 	found, err := sr.search(ctx, s, lang)
 	if err == nil {

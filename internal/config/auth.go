@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/tokenexchange"
 	"sallyport/internal/weburl"
 )
 
@@ -35,6 +36,8 @@ type Auth struct {
 	// Per is principal if each principal of the gateway logs in as itself, and its calls have its own token or key; default: all
 	// share one login.
 	Per string
+	// Exchange is how each principal gets its token in exchange for the one with which it signed in; default by a login.
+	Exchange *tokenexchange.Exchange
 }
 
 // AuthKey is the value of Type for an API key that a person enters.
@@ -49,7 +52,7 @@ var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
 // isSet reports whether any setting differs from the defaults.
 func (a Auth) isSet() bool {
 	return a.Type != "" || a.ClientID != "" || a.ClientSecret != "" || a.ClientMetadata != "" || a.Issuer != "" || len(a.Scopes) > 0 ||
-		a.RedirectPort != 0 || a.Header != "" || a.Store != "" && a.Store != "auto" || a.Per != ""
+		a.RedirectPort != 0 || a.Header != "" || a.Store != "" && a.Store != "auto" || a.Per != "" || a.Exchange != nil
 }
 
 func (u Upstream) authProblems(at path) []problem {
@@ -97,6 +100,31 @@ func (a Auth) headerProblems(at path, others Secrets) []problem {
 		}
 	}
 	return nil
+}
+
+// exchangeProblems returns what is wrong with an exchange, for people who sign in by the settings of HTTP.
+func (a Auth) exchangeProblems(at path, h HTTP) (all []problem) {
+	if a.Exchange == nil {
+		return nil
+	}
+	under, issuers := at.To("exchange"), []string{}
+	if h.Login != nil {
+		issuers = append(issuers, h.Login.Issuer)
+	}
+	if h.OAuth != nil {
+		issuers = append(issuers, h.OAuth.Issuer)
+	}
+	if a.Per == "" || a.Type != "" && a.Type != "oauth" {
+		all = append(all, problem{at: under, onKey: true, needs: []path{at.To("per"), at.To("type")}, message: `"auth.exchange" is for OAuth tokens of each principal: set "per: principal", and no other type`})
+	}
+	for _, f := range a.Exchange.Check(issuers) {
+		one := problem{at: under.To(f.Key), message: f.Message}
+		if f.Key == "" {
+			one.at, one.onKey, one.needs = under, true, []path{under.Unknown(), under.To(f.Missing)}
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // authorization returns the name of the Authorization header as the file writes it, or "".

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/access"
+	"sallyport/internal/literal"
 	"sallyport/internal/reference"
 	"sallyport/internal/yamlstrict"
 
@@ -72,7 +73,11 @@ func expander(d *decoder) func(path, *yaml.Node) string {
 // expandText returns the text of n with its references filled in.
 func expandText(d *decoder, at path, n *yaml.Node) string {
 	noBackslash(d.Decoder, at, n)
-	d.warnings = append(d.warnings, literalWarnings(at, n)...)
+	if len(at) > 2 && at[0] == "upstreams" {
+		if message := literal.Warning(at[2], n.Value); message != "" {
+			d.warnings = append(d.warnings, yamlstrict.Fault{Line: n.Line, Column: n.Column, Message: message})
+		}
+	}
 	text, bad := d.refs.Expand(n.Value)
 	noteManaged(d, n)
 	for _, b := range bad {

@@ -57,7 +57,7 @@ func (u Upstream) SecretValues() (all []string) {
 			all = append(all, redact.Values(host.Header)...)
 		}
 	}
-	return slices.Concat(all, redact.Values(u.Env), redact.Values(u.Headers), redact.Args(u.Args), redact.OfURL(u.URL), redact.Values(u.Query), redact.OfURL(u.OpenAPI+u.GraphQL+u.GRPC), []string{string(u.Auth.ClientSecret), string(u.Basic.Password)})
+	return slices.Concat(all, redact.Values(u.Env), redact.Values(u.Headers), redact.Args(u.Args), redact.OfURL(u.URL), redact.Values(u.Query), redact.OfURL(u.OpenAPI+u.GraphQL+u.GRPC), []string{string(u.Auth.ClientSecret), u.Auth.Exchange.Secret(), string(u.Basic.Password)})
 }
 
 // ownSecrets returns the secrets that belong to no upstream.

@@ -60,7 +60,7 @@ func (c *Config) problems() []problem {
 	for _, u := range c.Upstreams {
 		at := path{"upstreams", u.Name}
 		all = append(all, u.nameProblems(at, byID)...)
-		all = append(all, u.problems(at)...)
+		all = append(all, append(u.problems(at), u.Auth.exchangeProblems(at.To("auth"), c.HTTP)...)...)
 		if u.Isolate != nil && c.Sandbox.Remote != "" {
 			all = append(all, problem{at: at.To("isolate"), fallback: at, onKey: true, message: `with "remote" under "sandbox" the sandboxes are on another machine, and an upstream runs on this one: leave out one of the two`})
 		}

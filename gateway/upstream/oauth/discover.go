@@ -46,7 +46,7 @@ func (h *Handler) discover(ctx context.Context, ask challenge) (*issuer, error) 
 	if len(found.scopes) == 0 {
 		found.scopes = validScopes(resource.ScopesSupported)
 	}
-	found.meta, err = auth.GetAuthServerMetadata(ctx, at, h.client)
+	found.meta, err = auth.GetAuthServerMetadata(ctx, at, h.web)
 	if err != nil {
 		return nil, fmt.Errorf("read the metadata of the authorization server: %s", sanitize.Line(withoutURL(err).Error(), 300))
 	}
@@ -152,7 +152,7 @@ func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.Protect
 // metadataAt requests the metadata once for each possible resource.
 func (h *Handler) metadataAt(ctx context.Context, p metadataLocation) (found *oauthex.ProtectedResourceMetadata, err error) {
 	for _, resource := range p.resources {
-		found, err = oauthex.GetProtectedResourceMetadata(ctx, p.url, resource, h.client)
+		found, err = oauthex.GetProtectedResourceMetadata(ctx, p.url, resource, h.web)
 		if err == nil || !strings.Contains(err.Error(), mismatch) {
 			return found, err
 		}
@@ -170,7 +170,7 @@ func (h *Handler) probe(ctx context.Context) (challenge, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := h.client.Do(req)
+	resp, err := h.web.Do(req)
 	if err != nil {
 		return challenge{}, fmt.Errorf("reach the upstream: %w", withoutURL(err))
 	}

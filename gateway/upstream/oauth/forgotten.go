@@ -49,7 +49,7 @@ func (r registration) pageRefuses(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	client := *h.client
+	client := *h.web
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {

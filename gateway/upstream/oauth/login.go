@@ -35,8 +35,8 @@ type Login struct {
 // It waits for the user until ctx ends. The stored login changes only if it
 // succeeds.
 func (h *Handler) Login(ctx context.Context, how Login) error {
-	if h.usesClientCredentials() {
-		return fmt.Errorf("log in to %s: it uses client credentials and needs no login", h.settings.ID)
+	if err := h.mayLogIn(); err != nil {
+		return err
 	}
 	ask, err := h.probe(ctx)
 	if err != nil {
@@ -44,6 +44,17 @@ func (h *Handler) Login(ctx context.Context, how Login) error {
 	}
 	ask.scope = false
 	return h.login(ctx, ask, how)
+}
+
+// mayLogIn returns an error if there is no login for these settings.
+func (h *Handler) mayLogIn() error {
+	switch {
+	case h.usesClientCredentials():
+		return fmt.Errorf("log in to %s: it uses client credentials and needs no login", h.settings.ID)
+	case h.exchange != nil && h.exchange.Only():
+		return fmt.Errorf("log in to %s: it needs no login, as the gateway exchanges the token of each caller from %s", h.settings.ID, sanitize.Line(h.exchange.Issuer, 200))
+	}
+	return nil
 }
 
 func (h *Handler) login(ctx context.Context, ask challenge, how Login) error {
@@ -104,8 +115,8 @@ type Authorization struct {
 // Begin begins a login by the authorization code grant with PKCE, which ends at a redirect URL of the caller, and requests
 // scopes in addition to those of the settings or of the server. It stores nothing.
 func (h *Handler) Begin(ctx context.Context, redirect string, scopes []string) (*Authorization, error) {
-	if h.usesClientCredentials() {
-		return nil, fmt.Errorf("log in to %s: it uses client credentials and needs no login", h.settings.ID)
+	if err := h.mayLogIn(); err != nil {
+		return nil, err
 	}
 	ask, err := h.probe(ctx)
 	if err != nil {
@@ -201,7 +212,7 @@ func (h *Handler) registerNew(ctx context.Context, found *issuer, redirect strin
 		RedirectURIs: []string{redirect}, ClientName: "Sallyport", ApplicationType: applicationType(redirect),
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
 		TokenEndpointAuthMethod: authMethod(found.meta.TokenEndpointAuthMethodsSupported),
-	}, h.client)
+	}, h.web)
 	if err != nil {
 		return who, fmt.Errorf("the authorization server refuses to register a client (%s): register one there with the redirect %s and set auth.client_id",
 			sanitize.Line(withoutURL(err).Error(), 200), redirect)

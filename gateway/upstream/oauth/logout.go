@@ -48,7 +48,8 @@ func (h *Handler) revoke(ctx context.Context, r *record) error {
 }
 
 func (h *Handler) revokeOne(ctx context.Context, r *record, token, hint string) error {
-	if err := h.guard.check("revocation endpoint", r.RevokeURL); err != nil {
+	by := h.routeOf(r)
+	if err := by.guard.check("revocation endpoint", r.RevokeURL); err != nil {
 		return err
 	}
 	c := h.clientOf(r)
@@ -69,7 +70,7 @@ func (h *Handler) revokeOne(ctx context.Context, r *record, token, hint string) 
 	if c.basic && c.secret != "" {
 		req.SetBasicAuth(url.QueryEscape(c.id), url.QueryEscape(c.secret))
 	}
-	resp, err := h.client.Do(req)
+	resp, err := by.web.Do(req)
 	if err != nil {
 		return withoutURL(err)
 	}

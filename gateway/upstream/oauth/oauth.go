@@ -50,6 +50,8 @@ type Settings struct {
 	Store string
 	// Principal is the one who logs in, "" for a login that all share.
 	Principal string
+	// Exchange gets the principal's tokens without a login; nil does not.
+	Exchange *Exchange
 	// LoginPage is the address of the page where the principal logs in; "" is the command.
 	LoginPage string
 }
@@ -87,8 +89,8 @@ type Handler struct {
 	opts     Options
 	log      *slog.Logger
 	store    *store
-	client   *http.Client
-	guard    guard
+	route
+	exchange *exchanger // nil for none
 	// tokenLock is a lock held while the token changes; a channel, so that a context can end the wait.
 	tokenLock   chan struct{}
 	credentials clientCredentials
@@ -110,10 +112,11 @@ func New(settings Settings, opts *Options) *Handler {
 		h.opts.Now = time.Now
 	}
 	h.guard = newGuard(settings.URL)
-	h.client = h.guard.client(h.opts.Client)
+	h.web = h.guard.client(h.opts.Client)
 	if settings.Socket != "" {
-		h.client.Transport = overSocket(settings, h.client.Transport)
+		h.web.Transport = overSocket(settings, h.web.Transport)
 	}
+	h.exchange = newExchanger(settings, h.opts.Client)
 	h.store = &store{dir: h.opts.Dir, id: settings.ID, url: settings.URL, principal: settings.Principal, page: settings.LoginPage, kind: settings.Store, now: h.opts.Now}
 	return h
 }
@@ -131,10 +134,15 @@ type LoginError struct {
 	Client bool
 	// Page is where the principal logs in, "" for the command.
 	Page string
+	// Exchange reports that the principal has no token to exchange; Reason says what to do.
+	Exchange bool
 }
 
 // Error returns the reason and what to do.
 func (e *LoginError) Error() string {
+	if e.Exchange {
+		return e.Reason
+	}
 	if e.Client {
 		return e.Reason + ": check client_id and client_secret of upstream " + e.Upstream
 	}
@@ -161,6 +169,9 @@ func (e *LoginError) NeedsLogin() bool { return true }
 
 // Remedy returns what to do when the upstream refuses a new token.
 func (h *Handler) Remedy() string {
+	if h.exchange != nil && h.exchange.Only() {
+		return "it refuses a token that the identity provider gave in exchange: check auth.exchange of upstream " + h.settings.ID
+	}
 	if h.usesClientCredentials() {
 		return "check client_id and client_secret of upstream " + h.settings.ID
 	}
@@ -189,9 +200,20 @@ func (h *Handler) Token(ctx context.Context) (string, error) {
 	if h.usesClientCredentials() {
 		return h.credentialsToken(ctx)
 	}
+	if h.exchange != nil {
+		return h.exchangedToken(ctx, "")
+	}
 	r, err := h.store.readCached()
-	if err != nil || r == nil {
+	if err != nil {
 		return "", err
+	}
+	return h.loginToken(ctx, r)
+}
+
+// loginToken returns the token of a login, "" for none.
+func (h *Handler) loginToken(ctx context.Context, r *record) (string, error) {
+	if r == nil {
+		return "", nil
 	}
 	if err := h.checkClient(r); err != nil {
 		return "", nil //nolint:nilerr // the request is sent without a token, and Authorize returns the error
@@ -199,7 +221,7 @@ func (h *Handler) Token(ctx context.Context) (string, error) {
 	if r.fresh(h.opts.Now()) {
 		return r.Secret.Access, nil
 	}
-	r, err = h.refresh(ctx, "")
+	r, err := h.refresh(ctx, "")
 	if err != nil {
 		return "", err
 	}
@@ -212,6 +234,9 @@ func (h *Handler) Secrets() []string {
 	h.credentials.mu.Lock()
 	all := []string{h.settings.ClientSecret, h.credentials.token}
 	h.credentials.mu.Unlock()
+	if h.exchange != nil {
+		all = append(all, h.exchange.Secret())
+	}
 	h.store.mu.Lock()
 	r := h.store.last
 	h.store.mu.Unlock()
@@ -228,6 +253,9 @@ func (h *Handler) usesClientCredentials() bool { return h.settings.Type == "clie
 
 // checkClient returns an error if a login was by another client than that of the settings.
 func (h *Handler) checkClient(r *record) error {
+	if r.Terms != "" {
+		return h.needLogin("login required")
+	}
 	if h.settings.ClientID != "" && h.settings.ClientID != r.ClientID {
 		return h.needLogin("the client_id in the settings is not that of the login")
 	}
@@ -245,19 +273,25 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 		return nil // not about tokens; the retry returns the error
 	}
 	used := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
-	var err error
 	switch {
 	case h.usesClientCredentials():
 		return h.renewCredentialsToken(ctx, used, ask)
-	case ask.scope:
-		err = h.stepUp(used, ask)
-	default:
-		err = h.refreshRefused(ctx, used)
+	case h.exchange != nil:
+		return h.exchangeRefused(ctx, used, ask)
 	}
+	err := h.loginRefused(ctx, used, ask)
 	if e, ok := errors.AsType[*LoginError](err); ok && h.opts.Browse != nil {
 		return h.login(ctx, ask, Login{Scopes: e.Scopes, Browse: h.opts.Browse})
 	}
 	return err
+}
+
+// loginRefused handles a refusal of the token of a login, or of a request without one.
+func (h *Handler) loginRefused(ctx context.Context, used string, ask challenge) error {
+	if ask.scope {
+		return h.stepUp(used, ask)
+	}
+	return h.refreshRefused(ctx, used)
 }
 
 // refreshRefused handles a refused or missing token.

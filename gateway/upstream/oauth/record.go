@@ -40,6 +40,10 @@ type record struct {
 	// Basic reports whether the client's secret is sent in a header instead of the body.
 	Basic bool `json:"basic,omitempty"`
 
+	// Terms is a digest of the settings of the exchange that the token is of, "" for a login; Person one of whose token was exchanged.
+	Terms  string `json:"terms,omitempty"`
+	Person string `json:"person,omitempty"`
+
 	// Secret is empty in a file when the secrets are in the keyring.
 	Secret secrets `json:"secret,omitzero"`
 }
@@ -85,20 +89,29 @@ type Status struct {
 	Scopes           []string
 	// Store is "file" or "keyring".
 	Store string
+	// Exchanged says that the tokens are got in exchange for that of the principal.
+	Exchanged bool
 }
 
 // Status returns the stored status of the upstream's login.
 func (h *Handler) Status() (Status, error) {
 	r, err := h.store.readPublic()
-	if err != nil || r == nil {
+	if err != nil {
 		return Status{}, err
 	}
-	s := Status{
-		LoggedIn: r.Ended == "", Since: r.Since, Renewed: r.Renewed, Expires: r.Expires, Renewable: r.Renewable, Ended: r.Ended,
-		Issuer: r.Issuer, Resource: r.Resource, Scopes: r.Scopes, Store: r.Store,
+	if s, ok := h.exchangeStatus(r); ok || r == nil {
+		return s, nil
 	}
+	s := r.status()
 	if err := h.checkClient(r); err != nil && s.LoggedIn {
 		s.LoggedIn, s.Ended = false, "the client_id in the settings is not that of the login"
 	}
 	return s, nil
+}
+
+func (r *record) status() Status {
+	return Status{
+		LoggedIn: r.Ended == "", Since: r.Since, Renewed: r.Renewed, Expires: r.Expires, Renewable: r.Renewable, Ended: r.Ended,
+		Issuer: r.Issuer, Resource: r.Resource, Scopes: r.Scopes, Store: r.Store,
+	}
 }

@@ -146,10 +146,26 @@ type client struct {
 
 func (h *Handler) clientOf(r *record) client {
 	c := client{id: r.ClientID, secret: r.Secret.ClientSecret, tokenURL: r.TokenURL, basic: r.Basic}
-	if !r.Registered {
+	switch {
+	case h.ofProvider(r):
+		c.secret = h.exchange.Secret()
+	case !r.Registered:
 		c.secret = h.settings.ClientSecret
 	}
 	return c
+}
+
+// ofProvider reports whether the identity provider of an exchange issued the tokens of a record.
+func (h *Handler) ofProvider(r *record) bool {
+	return h.exchange != nil && r.Terms != "" && r.Issuer == h.exchange.Issuer
+}
+
+// routeOf returns the way to the server that issued the tokens of a record.
+func (h *Handler) routeOf(r *record) route {
+	if h.ofProvider(r) {
+		return h.exchange.route
+	}
+	return h.route
 }
 
 // refusal is an error response of a token endpoint, without its body.
@@ -164,11 +180,27 @@ func (e *refusal) isTransient() bool {
 
 var errorCodePattern = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// grant requests a token. It uses the client credentials helper of x/oauth2 for all
+// grant requests a bearer token of the authorization server of the upstream.
+func (h *Handler) grant(ctx context.Context, c client, params url.Values) (*oauth2.Token, error) {
+	token, err := requestToken(ctx, h.route, c, params)
+	if err != nil {
+		return nil, err
+	}
+	return token, checkBearer(token)
+}
+
+func checkBearer(token *oauth2.Token) error {
+	if !strings.EqualFold(token.Type(), "bearer") || !isToken(token.AccessToken) {
+		return errors.New("the authorization server sent no usable bearer token")
+	}
+	return nil
+}
+
+// requestToken requests a token. It uses the client credentials helper of x/oauth2 for all
 // grants, because only that accepts additional parameters: each request must have
 // the resource (RFC 8707).
-func (h *Handler) grant(ctx context.Context, c client, params url.Values) (*oauth2.Token, error) {
-	if err := h.guard.check("token endpoint", c.tokenURL); err != nil {
+func requestToken(ctx context.Context, by route, c client, params url.Values) (*oauth2.Token, error) {
+	if err := by.guard.check("token endpoint", c.tokenURL); err != nil {
 		return nil, err
 	}
 	cfg := clientcredentials.Config{
@@ -179,12 +211,9 @@ func (h *Handler) grant(ctx context.Context, c client, params url.Values) (*oaut
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grantTimeout)
 	defer cancel()
-	token, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, h.client))
+	token, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, by.web))
 	if err != nil {
 		return nil, grantError(err)
-	}
-	if !strings.EqualFold(token.Type(), "bearer") || !isToken(token.AccessToken) {
-		return nil, errors.New("the authorization server sent no usable bearer token")
 	}
 	return token, nil
 }

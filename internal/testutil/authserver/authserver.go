@@ -42,6 +42,8 @@ type Options struct {
 	NoRevocation bool
 	// OpenID makes it an OpenID provider, which needs no resource parameter.
 	OpenID bool
+	// Exchange is what tokens are exchanged for (RFC 8693); nil: they are not.
+	Exchange *Exchange
 	// Documents fetches client id metadata documents; nil: they are not supported.
 	Documents *http.Client
 }
@@ -57,6 +59,8 @@ type Client struct {
 	RedirectURIs []string
 	// Service allows the client credentials grant, and only that.
 	Service bool
+	// Exchanges allows the client to exchange tokens.
+	Exchanges bool
 }
 
 // Server is a running authorization server. It is safe for concurrent use.
@@ -109,6 +113,9 @@ func (s *Server) routes(mux *http.ServeMux) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), resourceKey{}, r.FormValue("resource")))
 		s.store.countGrant(r)
+		if r.URL.Path == "/oauth/token" && s.serveExchange(w, r) {
+			return
+		}
 		if r.URL.Path == "/oauth/token" && s.opts.OpenID {
 			s.serveToken(w, r)
 			return

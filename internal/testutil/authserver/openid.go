@@ -105,23 +105,28 @@ func (s *Server) SignHMAC(tb testing.TB, claims map[string]any) string {
 
 func sign(tb testing.TB, alg jose.SignatureAlgorithm, key any, id string, claims map[string]any) string {
 	tb.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", id))
-	if err != nil {
-		tb.Fatal(err)
-	}
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	text, err := signed.CompactSerialize()
+	text, err := signAs("JWT", alg, key, id, payload)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return text
+}
+
+// signAs returns a signed token of a type.
+func signAs(kind string, alg jose.SignatureAlgorithm, key any, id string, payload []byte) (string, error) {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithType(jose.ContentType(kind)).WithHeader("kid", id))
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
 }
 
 // serveToken serves the token endpoint of an OpenID provider, with a forged ID token if the test asks for one.

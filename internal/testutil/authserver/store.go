@@ -36,7 +36,10 @@ type store struct {
 	// userinfoAnswer replaces the answer of the userinfo endpoint, unless it is nil.
 	userinfoAnswer func(http.ResponseWriter)
 	disabled       map[string]bool
-	forge          func(claims map[string]any) string
+	// changeExchanged edits responses to exchanges, redirectTokens is where the token endpoint redirects to.
+	changeExchanged func(response map[string]any)
+	redirectTokens  string
+	forge           func(claims map[string]any) string
 }
 
 type refreshToken struct {

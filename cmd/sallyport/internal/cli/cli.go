@@ -20,6 +20,7 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/secretstore"
@@ -207,12 +208,15 @@ func CheckLogin(up config.Upstream) error {
 }
 
 // NewAuthorizer returns the login of a principal at an upstream over HTTP, of "" the one that all share: an API key, or OAuth. The
-// principal logs in at that page, "" for none.
-func (a *App) NewAuthorizer(up config.Upstream, principal, page string) oauth.Authorizer {
+// principal logs in at that page, "" for none, or comes with one of the subjects; nil for none.
+func (a *App) NewAuthorizer(up config.Upstream, principal, page string, subjects *access.Subjects) oauth.Authorizer {
 	settings := oauth.Settings{
 		Principal: principal, LoginPage: page,
 		ID: up.ID, URL: up.URL, Socket: up.Socket, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
 		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Issuer: up.Auth.Issuer, Store: up.Auth.Store,
+	}
+	if e := up.Auth.Exchange; e != nil && principal != "" {
+		settings.Exchange = &oauth.Exchange{Exchange: *e, Subject: func(issuer, kind string) (access.Subject, bool) { return subjects.Get(principal, issuer, kind) }}
 	}
 	opts := &oauth.Options{Dir: oauth.Dir(a.Env)}
 	if up.Auth.Type == config.AuthKey {

@@ -29,14 +29,14 @@ func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Opt
 		if CheckLogin(up) != nil {
 			return nil
 		}
-		return a.NewAuthorizer(up, "", "")
+		return a.NewAuthorizer(up, "", "", nil)
 	}
 	opts.PersonAuth = func(up config.Upstream, principal string) oauth.Authorizer {
 		page := ""
 		if principal != "" {
 			page = connections.Page(opts.Site, up.ID)
 		}
-		return a.NewAuthorizer(up, principal, page)
+		return a.NewAuthorizer(up, principal, page, opts.Subjects)
 	}
 	opts.ManagedSecrets = managedSecrets(a)
 	opts.Purpose = cmp.Or(opts.Purpose, "cli")

@@ -29,6 +29,8 @@ type httpListener struct {
 	sessions *access.Sessions
 	// directory has the groups of callers.
 	directory *access.Directory
+	// subjects has the tokens with which they sign in.
+	subjects *access.Subjects
 	// supervisor is the supervisor to notify, nil for none.
 	supervisor *supervisor
 }
@@ -40,7 +42,7 @@ func (a *app) openListener(ctx context.Context, addr string, settings config.HTT
 	if err != nil {
 		return nil, err
 	}
-	return &httpListener{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), directory: access.NewDirectory(), supervisor: a.newSupervisor(log)}, nil
+	return &httpListener{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), directory: access.NewDirectory(), subjects: access.NewSubjects(), supervisor: a.newSupervisor(log)}, nil
 }
 
 // close closes the listener, if it is open.
@@ -66,13 +68,21 @@ func (d *httpListener) groups() *access.Directory {
 	return d.directory
 }
 
+// people returns the tokens of people who sign in, nil without a listener.
+func (d *httpListener) people() *access.Subjects {
+	if d == nil {
+		return nil
+	}
+	return d.subjects
+}
+
 // isReachable reports whether a browser can reach the listener.
 func (d *httpListener) isReachable() bool { return d != nil && httpserver.Site(d.listener) != "" }
 
 // options returns the options of a server of the API and the dashboard.
 func (d *httpListener) options(s *service, settings config.HTTP) *httpserver.Options {
 	return &httpserver.Options{
-		API: s.api, Dashboard: dashboard.New(s.rateLimitedService(""), s.dashboardOptions(settings.Login)), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Site: d.site(settings),
+		API: s.api, Dashboard: dashboard.New(s.rateLimitedService(""), s.dashboardOptions(settings.Login)), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Subjects: d.subjects, Site: d.site(settings),
 		Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor, Replies: s.gateway.Alerts,
 	}
 }

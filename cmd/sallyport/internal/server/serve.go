@@ -204,7 +204,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}
 	defer closeTelemetry(watched, log)
 	notices := &mcpserver.Notices{}
-	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.noRoots(cfg), OnNotice: notices.Notice, Site: d.site(cfg.HTTP), Directory: d.groups()})
+	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.noRoots(cfg), OnNotice: notices.Notice, Site: d.site(cfg.HTTP), Directory: d.groups(), Subjects: d.people()})
 	if err != nil {
 		return err
 	}

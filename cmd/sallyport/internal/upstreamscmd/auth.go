@@ -144,7 +144,7 @@ func (a *app) authorizer(name, principal string) (oauth.Authorizer, config.Upstr
 			if err == nil && principal != "" && up.Auth.Per != config.PerPrincipal {
 				err = &tool.Error{Kind: tool.Invalid, Message: "all principals share one login at " + up.Name, Hint: "auth.per: principal in its settings gives each one its own"}
 			}
-			return a.NewAuthorizer(up, principal, ""), up, err
+			return a.NewAuthorizer(up, principal, "", nil), up, err
 		}
 		names = append(names, up.Name)
 	}
@@ -206,7 +206,7 @@ func (a *app) authStatus(args []string, principal string, asJSON bool) error {
 		}
 		for _, up := range cfg.Upstreams {
 			if up.URL != "" && !up.Disabled && (principal == "" || up.Auth.Per == config.PerPrincipal) {
-				list.Logins = append(list.Logins, loginOf(a.NewAuthorizer(up, principal, ""), up))
+				list.Logins = append(list.Logins, loginOf(a.NewAuthorizer(up, principal, "", nil), up))
 			}
 		}
 	}

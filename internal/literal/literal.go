@@ -1,13 +1,11 @@
-package config
+// Package literal finds texts of settings that stay as they are, though their author probably wanted a value in them: variables
+// and home folders as shells write them. Its main function is [Warning].
+package literal
 
 import (
 	"fmt"
 	"regexp"
 	"slices"
-
-	"sallyport/internal/yamlstrict"
-
-	"gopkg.in/yaml.v3"
 )
 
 var (
@@ -18,23 +16,19 @@ var (
 	homeFolder    = regexp.MustCompile(`^(--?[A-Za-z][\w-]*=)?~/`)
 )
 
-// literalWarnings warns of a text of an upstream that stays as it is, though its author probably wanted a value in it.
-func literalWarnings(at path, n *yaml.Node) []yamlstrict.Fault {
-	if len(at) < 3 || at[0] != "upstreams" {
-		return nil
+// Warning returns the warning for the text of a key of an upstream, "" for none.
+func Warning(key, text string) string {
+	if message := variable(key, text); message != "" {
+		return message
 	}
-	message := literalVariable(at[2], n.Value)
-	if message == "" && (at[2] == "args" || at[2] == "env") && homeFolder.MatchString(n.Value) {
-		message = `"~" stays as it is here; write ${HOME} for the home folder`
+	if (key == "args" || key == "env") && homeFolder.MatchString(text) {
+		return `"~" stays as it is here; write ${HOME} for the home folder`
 	}
-	if message == "" {
-		return nil
-	}
-	return []yamlstrict.Fault{{Line: n.Line, Column: n.Column, Message: message}}
+	return ""
 }
 
-// literalVariable returns the warning for a variable in the value of a key, "" for none.
-func literalVariable(key, text string) string {
+// variable returns the warning for a variable in the value of a key, "" for none.
+func variable(key, text string) string {
 	form := shellVariable
 	switch {
 	case key == "args":

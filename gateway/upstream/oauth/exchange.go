@@ -1,0 +1,351 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"sallyport/internal/access"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/tokenexchange"
+)
+
+// Exchange is how a principal gets tokens in exchange for the one with which it signed in (RFC 8693).
+type Exchange struct {
+	tokenexchange.Exchange
+	// Subject returns the token of the principal, of a kind and an issuer; false if it has none.
+	Subject func(issuer, kind string) (access.Subject, bool)
+}
+
+// route is where requests with secrets may go, and the client that sends them.
+type route struct {
+	guard guard
+	web   *http.Client
+}
+
+// exchanger exchanges the tokens of one principal.
+type exchanger struct {
+	*Exchange
+	route
+}
+
+// newExchanger returns nil for settings without an exchange. Its client follows no redirect: the identity provider is that of the
+// settings.
+func newExchanger(s Settings, base *http.Client) *exchanger {
+	if s.Exchange == nil {
+		return nil
+	}
+	g := newGuard(cmp.Or(s.Exchange.TokenEndpoint, s.Exchange.Issuer))
+	web := g.client(base)
+	web.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
+	return &exchanger{s.Exchange, route{g, web}}
+}
+
+// subject returns the token of the principal.
+func (e *exchanger) subject() (access.Subject, bool) {
+	if e.Subject == nil {
+		return access.Subject{}, false
+	}
+	return e.Subject(e.Issuer, e.SubjectTokenType)
+}
+
+// person returns a digest of who a token is of.
+func person(s access.Subject) string { return digest(s.Issuer, s.ID) }
+
+func digest(parts ...string) string {
+	data, err := json.Marshal(parts)
+	if err != nil { // texts only
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// terms returns a digest of the settings on which a token depends.
+func (h *Handler) terms() string {
+	e := h.exchange
+	return digest(e.Issuer, e.TokenEndpoint, e.ClientID, e.SubjectTokenType, e.RequestedTokenType, e.Audience, e.Resource, strings.Join(h.settings.Scopes, " "), h.settings.ClientID)
+}
+
+// wasExchanged reports whether a record is of an exchange by the settings in force, for the person of a token if there is one.
+func (h *Handler) wasExchanged(r *record, s access.Subject) bool {
+	return r != nil && r.Terms == h.terms() && (s.Token == "" || r.Person == person(s))
+}
+
+// exchangedToken returns a token other than the refused one: the stored one, or one in exchange for the token of the principal.
+// Without either, it is that of a login if the settings allow one, which is "" before it.
+func (h *Handler) exchangedToken(ctx context.Context, refused string) (string, error) {
+	subject, present := h.exchange.subject()
+	r, err := h.store.readCached()
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case h.wasExchanged(r, subject) && r.Secret.Access != refused && (r.fresh(h.opts.Now()) || !present && r.usable(h.opts.Now())):
+		return r.Secret.Access, nil
+	case h.exchange.Login && (!present || isLogin(r)):
+		return h.loginToken(ctx, r)
+	case !present:
+		return "", h.needSubject()
+	}
+	return h.newExchangedToken(ctx, subject, refused)
+}
+
+// isLogin reports whether a record is of a login that has not ended.
+func isLogin(r *record) bool { return r != nil && r.Terms == "" && r.Ended == "" }
+
+// needSubject is the error of a principal without a token to exchange.
+func (h *Handler) needSubject() error {
+	what := "access token with which its client calls the gateway"
+	if h.exchange.SubjectTokenType == tokenexchange.IDToken {
+		what = "ID token of its sign-in"
+	}
+	return &LoginError{
+		Upstream: h.settings.ID, Exchange: true,
+		Reason: fmt.Sprintf("upstream %s needs the %s from %s, to exchange it: this caller has none that is valid, so it has to sign in there again", h.settings.ID, what, sanitize.Line(h.exchange.Issuer, 200)),
+	}
+}
+
+// newExchangedToken exchanges the token of a principal. Concurrent callers share one exchange.
+func (h *Handler) newExchangedToken(ctx context.Context, subject access.Subject, refused string) (string, error) {
+	release, err := h.acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	old, err := h.store.read()
+	if _, lost := errors.AsType[*LoginError](err); err != nil && !lost {
+		return "", err
+	}
+	known := h.wasExchanged(old, subject)
+	if known && old.Secret.Access != refused && old.fresh(h.opts.Now()) {
+		return old.Secret.Access, nil
+	}
+	r, err := h.trade(ctx, subject)
+	switch {
+	case err == nil:
+		if known {
+			r.Since = old.Since
+		}
+		h.log.Info("token exchanged", "expires", r.Expires)
+		return r.Secret.Access, h.store.write(r)
+	case known && old.Secret.Access != refused && old.usable(h.opts.Now()):
+		h.log.Warn("token not exchanged, the old one is still good", "err", err)
+		return old.Secret.Access, nil
+	}
+	return "", fmt.Errorf("exchange the token of the caller: %w", err)
+}
+
+// trade returns the record of a new token.
+func (h *Handler) trade(ctx context.Context, subject access.Subject) (*record, error) {
+	e := h.exchange
+	at, err := e.endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	audience, resource := e.target(h.settings.URL)
+	token, err := h.exchangeAt(ctx, at, subject, audience, resource)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{
+		Resource: cmp.Or(audience, resource), Issuer: e.Issuer, Scopes: h.settings.Scopes, Since: h.opts.Now(), TokenURL: at.Token, RevokeURL: at.Revocation,
+		ClientID: e.ClientID, Basic: at.basic(), Terms: h.terms(), Person: person(subject),
+	}
+	token.RefreshToken = "" // it would outlive the sign-in
+	h.updateRecord(r, token)
+	return r, checkResult(token, subject, audience, resource)
+}
+
+// target returns the audience and the resource of the requested token, "" for none.
+func (e *exchanger) target(upstream string) (audience, resource string) {
+	if e.Audience == "" {
+		return "", cmp.Or(e.Resource, upstream)
+	}
+	return e.Audience, e.Resource
+}
+
+// exchangeAt requests a token in exchange for that of a principal.
+func (h *Handler) exchangeAt(ctx context.Context, at endpoints, subject access.Subject, audience, resource string) (*oauth2.Token, error) {
+	e := h.exchange
+	params := url.Values{
+		"grant_type": {tokenexchange.GrantType}, "subject_token": {subject.Token}, "subject_token_type": {tokenexchange.URN(subject.Kind)},
+		"requested_token_type": {tokenexchange.URN(e.RequestedTokenType)},
+	}
+	for name, value := range map[string]string{"audience": audience, "resource": resource, "scope": strings.Join(h.settings.Scopes, " ")} {
+		if value != "" {
+			params.Set(name, value)
+		}
+	}
+	token, err := requestToken(ctx, e.route, client{id: e.ClientID, secret: e.Secret(), tokenURL: at.Token, basic: at.basic()}, params)
+	if err != nil {
+		return nil, withoutToken(err, subject.Token)
+	}
+	if issued, _ := token.Extra("issued_token_type").(string); issued != tokenexchange.URN(e.RequestedTokenType) && issued != tokenexchange.URN(tokenexchange.JWT) {
+		return nil, fmt.Errorf("the identity provider issued a token of another type than %s: %q", tokenexchange.URN(e.RequestedTokenType), sanitize.Line(issued, 100))
+	}
+	return token, nil
+}
+
+// withoutToken removes the description from an error that repeats a part of the token that was sent.
+func withoutToken(err error, token string) error {
+	e, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return err
+	}
+	for _, part := range append(strings.Split(token, "."), token) {
+		if len(part) >= shownToken && strings.Contains(e.text, part[:shownToken]) {
+			return &refusal{e.code, e.code}
+		}
+	}
+	return e
+}
+
+// shownToken is how much of a token an error may show by chance, in bytes.
+const shownToken = 8
+
+// checkResult checks an exchanged token, as far as it can be read.
+func checkResult(token *oauth2.Token, subject access.Subject, audience, resource string) error {
+	if err := checkBearer(token); err != nil {
+		return err
+	}
+	claims, ok := tokenexchange.Decode(token.AccessToken)
+	if !ok {
+		return nil
+	}
+	if err := checkPerson(claims, subject); err != nil {
+		return err
+	}
+	wanted := slices.DeleteFunc([]string{audience, resource}, func(s string) bool { return s == "" })
+	if len(claims.Audience) > 0 && !claims.For(wanted...) {
+		return fmt.Errorf("the identity provider issued a token for another audience: %s, not %s: see auth.exchange.audience", sanitize.Line(strings.Join(claims.Audience, ", "), 200), sanitize.Line(strings.Join(wanted, " or "), 200))
+	}
+	return nil
+}
+
+// checkPerson checks that a token of the same issuer is of the same person.
+func checkPerson(claims tokenexchange.Claims, subject access.Subject) error {
+	if claims.Issuer == subject.Issuer && claims.Subject != subject.ID {
+		return errors.New("the identity provider issued a token of another subject")
+	}
+	return nil
+}
+
+// endpoints are those of an identity provider.
+type endpoints struct {
+	Issuer      string   `json:"issuer"`
+	Token       string   `json:"token_endpoint"`
+	Revocation  string   `json:"revocation_endpoint"`
+	AuthMethods []string `json:"token_endpoint_auth_methods_supported"`
+}
+
+func (e endpoints) basic() bool { return prefersBasic(e.AuthMethods) }
+
+// endpoints returns the endpoints of the identity provider. The SDK's reader of metadata is of no use here: it refuses a provider
+// without PKCE, which an exchange does not need.
+func (e *exchanger) endpoints(ctx context.Context) (endpoints, error) {
+	found, err := e.metadata(ctx)
+	switch {
+	case e.TokenEndpoint != "": // the metadata says only how clients authenticate there, and where tokens are revoked
+		found.Token = e.TokenEndpoint
+	case err != nil:
+		return endpoints{}, fmt.Errorf("read the metadata of %s: %w", sanitize.Line(e.Issuer, 200), err)
+	}
+	if found.Revocation != "" && e.guard.check("revocation endpoint", found.Revocation) != nil {
+		found.Revocation = ""
+	}
+	return found, e.guard.check("token endpoint", found.Token)
+}
+
+// metadata reads the metadata of OpenID Connect, or else that of RFC 8414.
+func (e *exchanger) metadata(ctx context.Context) (endpoints, error) {
+	issuer, err := url.Parse(e.Issuer)
+	if err != nil {
+		return endpoints{}, errors.New("the issuer is not a URL")
+	}
+	path := strings.TrimSuffix(issuer.Path, "/")
+	openID, server := *issuer, *issuer
+	openID.Path, server.Path = path+"/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"+path
+	found, err := e.read(ctx, openID.String())
+	if err != nil {
+		var again error
+		if found, again = e.read(ctx, server.String()); again != nil {
+			return endpoints{}, err
+		}
+	}
+	if strings.TrimSuffix(found.Issuer, "/") != strings.TrimSuffix(e.Issuer, "/") {
+		return endpoints{}, fmt.Errorf("it is of another issuer: %s", sanitize.Line(found.Issuer, 200))
+	}
+	return found, nil
+}
+
+// metadataTimeout bounds a request for metadata.
+const metadataTimeout = 10 * time.Second
+
+func (e *exchanger) read(ctx context.Context, at string) (found endpoints, err error) {
+	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
+	if err != nil {
+		return found, withoutURL(err)
+	}
+	resp, err := e.web.Do(req)
+	if err != nil {
+		return found, withoutURL(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return found, fmt.Errorf("it answers %d", resp.StatusCode)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxRecord)).Decode(&found); err != nil {
+		return found, errors.New("the metadata is no JSON object")
+	}
+	return found, nil
+}
+
+// exchangeRefused handles a refusal of an exchanged token, or of a request without one.
+func (h *Handler) exchangeRefused(ctx context.Context, used string, ask challenge) error {
+	r, err := h.store.read()
+	if err != nil {
+		return err
+	}
+	_, present := h.exchange.subject()
+	switch {
+	case h.exchange.Login && (!present || isLogin(r)):
+		if err := h.loginRefused(ctx, used, ask); err == nil || ask.scope || !present {
+			return err
+		}
+	case ask.scope:
+		return fmt.Errorf("the exchanged token lacks the scopes %s: request them by auth.scopes", strings.Join(ask.scopes, ", "))
+	}
+	_, err = h.exchangedToken(ctx, used)
+	return err
+}
+
+// exchangeStatus returns the status of a principal that needs no login.
+func (h *Handler) exchangeStatus(r *record) (Status, bool) {
+	if h.exchange == nil || h.exchange.Login && isLogin(r) {
+		return Status{}, false
+	}
+	subject, present := h.exchange.subject()
+	if h.wasExchanged(r, subject) && (r.usable(h.opts.Now()) || present) {
+		s := r.status()
+		s.LoggedIn, s.Renewable, s.Exchanged = true, present, true
+		return s, true
+	}
+	stale := r != nil && r.Terms != "" // of another person, by other settings, or expired
+	s := Status{Issuer: h.exchange.Issuer, Exchanged: present || stale, LoggedIn: present, Since: subject.Seen, Renewed: subject.Seen, Renewable: present}
+	return s, present || stale || h.exchange.Only()
+}
