@@ -35,8 +35,8 @@ func AwaitLogins(ctx context.Context, c *Catalog, code string, client tool.Peer,
 // exchangeTimeout bounds the wait for upstreams that are connected by the token of a caller.
 const exchangeTimeout = 10 * time.Second
 
-// ConnectExchanges connects the caller to the upstreams that get a token in exchange for its own and whose tools are unknown, as
-// nobody has come before: nobody logs in to them. visible reports whether the caller sees an upstream.
+// ConnectExchanges connects the caller to the upstreams with unknown tools that get a token in exchange for its own: without a login,
+// the first call must do it. visible reports whether the caller sees an upstream.
 func ConnectExchanges(ctx context.Context, c *Catalog, visible func(id string) bool) {
 	if tool.Principal(ctx) == "" {
 		return

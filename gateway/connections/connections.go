@@ -103,8 +103,8 @@ type Connection struct {
 	Upstream, Name, Description string
 	// Shared says that it is the login of all principals, Key that it is an API key.
 	Shared, Key bool
-	// Provider is the identity provider whose token of the caller is exchanged for one of the upstream, "" for none. ExchangeOnly says
-	// that there is no login besides.
+	// Provider is the identity provider of the caller if its token is exchanged for one of the upstream, else "". ExchangeOnly says
+	// that there is no other login.
 	Provider     string
 	ExchangeOnly bool
 	oauth.Status

@@ -56,7 +56,7 @@ type Options struct {
 	Site string
 	// Caller returns the caller with verified claims.
 	Caller func(ctx context.Context, claims Claims) (access.Caller, error)
-	// Subjects forgets the tokens of a person whose session has ended; nil has none.
+	// Subjects forgets the tokens of a person when the session ends; nil has none.
 	Subjects *access.Subjects
 }
 

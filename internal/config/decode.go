@@ -157,21 +157,10 @@ func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
 		{"store", d.OneOf(&a.Store, stores...)},
 		{"header", d.Text(&a.Header)},
 		{"per", d.OneOf(&a.Per, PerPrincipal)},
-		{"exchange", func(at path, n *yaml.Node) { a.Exchange = tokenexchange.New(); d.exchange(at, n, a.Exchange) }},
-	})
-}
-
-func (d *decoder) exchange(at path, n *yaml.Node, e *tokenexchange.Exchange) {
-	d.Fields(at, n, []key{
-		{"issuer", d.Text(&e.Issuer)},
-		{"token_endpoint", d.Text(&e.TokenEndpoint)},
-		{"client_id", d.Text(&e.ClientID)},
-		{"client_secret", d.Text((*string)(&e.ClientSecret))},
-		{"subject_token_type", d.OneOf(&e.SubjectTokenType, tokenexchange.AccessToken, tokenexchange.IDToken)},
-		{"requested_token_type", d.OneOf(&e.RequestedTokenType, tokenexchange.AccessToken, tokenexchange.JWT)},
-		{"audience", d.Text(&e.Audience)},
-		{"resource", d.Text(&e.Resource)},
-		{"login", scalar(d, &e.Login, yamlstrict.Bool)},
+		{"exchange", func(at path, n *yaml.Node) {
+			a.Exchange = tokenexchange.New()
+			identityDecoder{policyDecoder{d}}.exchange(at, n, a.Exchange)
+		}},
 	})
 }
 

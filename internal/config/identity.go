@@ -8,6 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"sallyport/internal/identity"
+	"sallyport/internal/tokenexchange"
 	"sallyport/internal/weburl"
 	"sallyport/internal/yamlstrict"
 )
@@ -30,6 +31,20 @@ func (d identityDecoder) login(at path, n *yaml.Node, l *Login) {
 		{"scopes", d.Texts(&l.Scopes)},
 		{"refresh", scalar(d.decoder, &l.Refresh, yamlstrict.Duration)},
 		{"userinfo", scalar(d.decoder, &l.Userinfo, yamlstrict.Bool)},
+	})
+}
+
+func (d identityDecoder) exchange(at path, n *yaml.Node, e *tokenexchange.Exchange) {
+	d.Fields(at, n, []key{
+		{"issuer", d.Text(&e.Issuer)},
+		{"token_endpoint", d.Text(&e.TokenEndpoint)},
+		{"client_id", d.Text(&e.ClientID)},
+		{"client_secret", d.Text((*string)(&e.ClientSecret))},
+		{"subject_token_type", d.OneOf(&e.SubjectTokenType, tokenexchange.AccessToken, tokenexchange.IDToken)},
+		{"requested_token_type", d.OneOf(&e.RequestedTokenType, tokenexchange.AccessToken, tokenexchange.JWT)},
+		{"audience", d.Text(&e.Audience)},
+		{"resource", d.Text(&e.Resource)},
+		{"login", scalar(d.decoder, &e.Login, yamlstrict.Bool)},
 	})
 }
 

@@ -25,7 +25,7 @@ const GrantType = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 // Exchange is how a token is exchanged.
 type Exchange struct {
-	// Issuer is the URL of the identity provider whose tokens are exchanged: that of http.login or http.oauth.
+	// Issuer is the URL of the identity provider of the exchanged tokens: that of http.login or http.oauth.
 	Issuer string
 	// TokenEndpoint is the URL where they are exchanged; default that of the issuer's metadata.
 	TokenEndpoint string

@@ -21,14 +21,17 @@ type clientCredentials struct {
 	margin  time.Duration
 }
 
-// credentialsToken returns the current token, a new one if it has expired,
+// credentialsGrant gets tokens for the client of the settings.
+type credentialsGrant struct{ *Handler }
+
+// token returns the current token, a new one if it has expired,
 // "" before the first challenge.
-func (h *Handler) credentialsToken(ctx context.Context) (string, error) {
+func (h credentialsGrant) token(ctx context.Context) (string, error) {
 	token, known, fresh := h.credentials.state(h.opts.Now())
 	if fresh || !known {
 		return token, nil
 	}
-	return h.newCredentialsToken(ctx, token)
+	return h.newToken(ctx, token)
 }
 
 func (m *clientCredentials) state(now time.Time) (token string, known, fresh bool) {
@@ -38,8 +41,8 @@ func (m *clientCredentials) state(now time.Time) (token string, known, fresh boo
 	return m.token, m.found != nil, fresh
 }
 
-// renewCredentialsToken handles a refusal by a new token, with more scopes if those are missing.
-func (h *Handler) renewCredentialsToken(ctx context.Context, used string, ask challenge) error {
+// renewToken handles a refusal by a new token, with more scopes if those are missing.
+func (h credentialsGrant) renew(ctx context.Context, used string, ask challenge) error {
 	m := &h.credentials
 	if ask.scope {
 		m.mu.Lock()
@@ -49,15 +52,15 @@ func (h *Handler) renewCredentialsToken(ctx context.Context, used string, ask ch
 			return &LoginError{Upstream: h.settings.ID, Reason: "the client lacks scopes", Client: true}
 		}
 	}
-	if err := h.discoverCredentials(ctx, ask); err != nil {
+	if err := h.discoverAgain(ctx, ask); err != nil {
 		return err
 	}
-	_, err := h.newCredentialsToken(ctx, used)
+	_, err := h.newToken(ctx, used)
 	return err
 }
 
-// discoverCredentials discovers the server again: it may have moved.
-func (h *Handler) discoverCredentials(ctx context.Context, ask challenge) error {
+// discoverAgain discovers the server again: it may have moved.
+func (h credentialsGrant) discoverAgain(ctx context.Context, ask challenge) error {
 	found, err := h.discover(ctx, ask)
 	if err != nil {
 		return err
@@ -76,8 +79,8 @@ func (h *Handler) discoverCredentials(ctx context.Context, ask challenge) error 
 	return nil
 }
 
-// newCredentialsToken gets a token other than the refused one. Concurrent callers share one request.
-func (h *Handler) newCredentialsToken(ctx context.Context, refused string) (string, error) {
+// newToken gets a token other than the refused one. Concurrent callers share one request.
+func (h credentialsGrant) newToken(ctx context.Context, refused string) (string, error) {
 	select {
 	case h.tokenLock <- struct{}{}:
 		defer func() { <-h.tokenLock }()

@@ -39,18 +39,20 @@ type route struct {
 type exchanger struct {
 	*Exchange
 	route
+	h *Handler // its store, lock and clock
 }
 
 // newExchanger returns nil for settings without an exchange. Its client follows no redirect: the identity provider is that of the
 // settings.
-func newExchanger(s Settings, base *http.Client) *exchanger {
-	if s.Exchange == nil {
+func newExchanger(h *Handler) *exchanger {
+	s := h.settings.Exchange
+	if s == nil {
 		return nil
 	}
-	g := newGuard(cmp.Or(s.Exchange.TokenEndpoint, s.Exchange.Issuer))
-	web := g.client(base)
+	g := newGuard(cmp.Or(s.TokenEndpoint, s.Issuer))
+	web := g.client(h.opts.Client)
 	web.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
-	return &exchanger{s.Exchange, route{g, web}}
+	return &exchanger{s, route{g, web}, h}
 }
 
 // subject returns the token of the principal.
@@ -74,98 +76,110 @@ func digest(parts ...string) string {
 }
 
 // terms returns a digest of the settings on which a token depends.
-func (h *Handler) terms() string {
-	e := h.exchange
-	return digest(e.Issuer, e.TokenEndpoint, e.ClientID, e.SubjectTokenType, e.RequestedTokenType, e.Audience, e.Resource, strings.Join(h.settings.Scopes, " "), h.settings.ClientID)
+func (e *exchanger) terms() string {
+	return digest(e.Issuer, e.TokenEndpoint, e.ClientID, e.SubjectTokenType, e.RequestedTokenType, e.Audience, e.Resource, strings.Join(e.h.settings.Scopes, " "), e.h.settings.ClientID)
 }
 
-// wasExchanged reports whether a record is of an exchange by the settings in force, for the person of a token if there is one.
-func (h *Handler) wasExchanged(r *record, s access.Subject) bool {
-	return r != nil && r.Terms == h.terms() && (s.Token == "" || r.Person == person(s))
+// issued reports whether the identity provider issued the token of a record.
+func (e *exchanger) issued(r *record) bool {
+	return e != nil && r.Terms != "" && r.Issuer == e.Issuer
 }
 
-// exchangedToken returns a token other than the refused one: the stored one, or one in exchange for the token of the principal.
+// made reports whether a record is of an exchange by the settings in force, for the person of a token if there is one.
+func (e *exchanger) made(r *record, s access.Subject) bool {
+	return r != nil && r.Terms == e.terms() && (s.Token == "" || r.Person == person(s))
+}
+
+// token returns a token other than the refused one: the stored one, or one in exchange for the token of the principal.
 // Without either, it is that of a login if the settings allow one, which is "" before it.
-func (h *Handler) exchangedToken(ctx context.Context, refused string) (string, error) {
-	subject, present := h.exchange.subject()
-	r, err := h.store.readCached()
+func (e *exchanger) token(ctx context.Context, refused string) (string, error) {
+	subject, present := e.subject()
+	r, err := e.h.store.readCached()
 	if err != nil {
 		return "", err
 	}
 	switch {
-	case h.wasExchanged(r, subject) && r.Secret.Access != refused && (r.fresh(h.opts.Now()) || !present && r.usable(h.opts.Now())):
+	case e.made(r, subject) && r.Secret.Access != refused && (r.fresh(e.h.opts.Now()) || !present && r.usable(e.h.opts.Now())):
 		return r.Secret.Access, nil
-	case h.exchange.Login && (!present || isLogin(r)):
-		return h.loginToken(ctx, r)
+	case e.Login && (!present || isLogin(r)):
+		return e.h.loginToken(ctx, r)
 	case !present:
-		return "", h.needSubject()
+		return "", e.needSubject()
 	}
-	return h.newExchangedToken(ctx, subject, refused)
+	return e.newToken(ctx, subject, refused)
 }
 
 // isLogin reports whether a record is of a login that has not ended.
 func isLogin(r *record) bool { return r != nil && r.Terms == "" && r.Ended == "" }
 
 // needSubject is the error of a principal without a token to exchange.
-func (h *Handler) needSubject() error {
+func (e *exchanger) needSubject() error {
 	what := "access token with which its client calls the gateway"
-	if h.exchange.SubjectTokenType == tokenexchange.IDToken {
+	if e.SubjectTokenType == tokenexchange.IDToken {
 		what = "ID token of its sign-in"
 	}
 	return &LoginError{
-		Upstream: h.settings.ID, Exchange: true,
-		Reason: fmt.Sprintf("upstream %s needs the %s from %s, to exchange it: this caller has none that is valid, so it has to sign in there again", h.settings.ID, what, sanitize.Line(h.exchange.Issuer, 200)),
+		Upstream: e.h.settings.ID, Exchange: true,
+		Reason: fmt.Sprintf("upstream %s needs the %s from %s, to exchange it: this caller has none that is valid, so it has to sign in there again", e.h.settings.ID, what, sanitize.Line(e.Issuer, 200)),
 	}
 }
 
-// newExchangedToken exchanges the token of a principal. Concurrent callers share one exchange.
-func (h *Handler) newExchangedToken(ctx context.Context, subject access.Subject, refused string) (string, error) {
-	release, err := h.acquire(ctx)
+// newToken exchanges the token of a principal. Concurrent callers share one exchange.
+func (e *exchanger) newToken(ctx context.Context, subject access.Subject, refused string) (string, error) {
+	release, err := e.h.acquire(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer release()
-	old, err := h.store.read()
+	old, err := e.h.store.read()
 	if _, lost := errors.AsType[*LoginError](err); err != nil && !lost {
 		return "", err
 	}
-	known := h.wasExchanged(old, subject)
-	if known && old.Secret.Access != refused && old.fresh(h.opts.Now()) {
+	known := e.made(old, subject)
+	if known && old.Secret.Access != refused && old.fresh(e.h.opts.Now()) {
 		return old.Secret.Access, nil
 	}
-	r, err := h.trade(ctx, subject)
+	r, err := e.trade(ctx, subject)
 	switch {
 	case err == nil:
 		if known {
 			r.Since = old.Since
 		}
-		h.log.Info("token exchanged", "expires", r.Expires)
-		return r.Secret.Access, h.store.write(r)
-	case known && old.Secret.Access != refused && old.usable(h.opts.Now()):
-		h.log.Warn("token not exchanged, the old one is still good", "err", err)
+		return r.Secret.Access, e.keep(r)
+	case known && old.Secret.Access != refused && old.usable(e.h.opts.Now()):
+		e.h.log.Warn("token not exchanged, the old one is still good", "err", err)
 		return old.Secret.Access, nil
 	}
 	return "", fmt.Errorf("exchange the token of the caller: %w", err)
 }
 
+// keep stores a record, unless its person has logged out during the exchange: then the logout waits for the lock, or has deleted the
+// records already.
+func (e *exchanger) keep(r *record) error {
+	if now, ok := e.subject(); !ok || person(now) != r.Person {
+		return e.needSubject()
+	}
+	e.h.log.Info("token exchanged", "expires", r.Expires)
+	return e.h.store.write(r)
+}
+
 // trade returns the record of a new token.
-func (h *Handler) trade(ctx context.Context, subject access.Subject) (*record, error) {
-	e := h.exchange
+func (e *exchanger) trade(ctx context.Context, subject access.Subject) (*record, error) {
 	at, err := e.endpoints(ctx)
 	if err != nil {
 		return nil, err
 	}
-	audience, resource := e.target(h.settings.URL)
-	token, err := h.exchangeAt(ctx, at, subject, audience, resource)
+	audience, resource := e.target(e.h.settings.URL)
+	token, err := e.request(ctx, at, subject, audience, resource)
 	if err != nil {
 		return nil, err
 	}
 	r := &record{
-		Resource: cmp.Or(audience, resource), Issuer: e.Issuer, Scopes: h.settings.Scopes, Since: h.opts.Now(), TokenURL: at.Token, RevokeURL: at.Revocation,
-		ClientID: e.ClientID, Basic: at.basic(), Terms: h.terms(), Person: person(subject),
+		Resource: cmp.Or(audience, resource), Issuer: e.Issuer, Scopes: e.h.settings.Scopes, Since: e.h.opts.Now(), TokenURL: at.Token, RevokeURL: at.Revocation,
+		ClientID: e.ClientID, Basic: at.basic(), Terms: e.terms(), Person: person(subject),
 	}
 	token.RefreshToken = "" // it would outlive the sign-in
-	h.updateRecord(r, token)
+	e.h.updateRecord(r, token)
 	return r, checkResult(token, subject, audience, resource)
 }
 
@@ -177,14 +191,13 @@ func (e *exchanger) target(upstream string) (audience, resource string) {
 	return e.Audience, e.Resource
 }
 
-// exchangeAt requests a token in exchange for that of a principal.
-func (h *Handler) exchangeAt(ctx context.Context, at endpoints, subject access.Subject, audience, resource string) (*oauth2.Token, error) {
-	e := h.exchange
+// request requests a token in exchange for that of a principal.
+func (e *exchanger) request(ctx context.Context, at endpoints, subject access.Subject, audience, resource string) (*oauth2.Token, error) {
 	params := url.Values{
 		"grant_type": {tokenexchange.GrantType}, "subject_token": {subject.Token}, "subject_token_type": {tokenexchange.URN(subject.Kind)},
 		"requested_token_type": {tokenexchange.URN(e.RequestedTokenType)},
 	}
-	for name, value := range map[string]string{"audience": audience, "resource": resource, "scope": strings.Join(h.settings.Scopes, " ")} {
+	for name, value := range map[string]string{"audience": audience, "resource": resource, "scope": strings.Join(e.h.settings.Scopes, " ")} {
 		if value != "" {
 			params.Set(name, value)
 		}
@@ -315,37 +328,37 @@ func (e *exchanger) read(ctx context.Context, at string) (found endpoints, err e
 	return found, nil
 }
 
-// exchangeRefused handles a refusal of an exchanged token, or of a request without one.
-func (h *Handler) exchangeRefused(ctx context.Context, used string, ask challenge) error {
-	r, err := h.store.read()
+// refused handles a refusal of an exchanged token, or of a request without one.
+func (e *exchanger) refused(ctx context.Context, used string, ask challenge) error {
+	r, err := e.h.store.read()
 	if err != nil {
 		return err
 	}
-	_, present := h.exchange.subject()
+	_, present := e.subject()
 	switch {
-	case h.exchange.Login && (!present || isLogin(r)):
-		if err := h.loginRefused(ctx, used, ask); err == nil || ask.scope || !present {
+	case e.Login && (!present || isLogin(r)):
+		if err := e.h.loginRefused(ctx, used, ask); err == nil || ask.scope || !present {
 			return err
 		}
 	case ask.scope:
 		return fmt.Errorf("the exchanged token lacks the scopes %s: request them by auth.scopes", strings.Join(ask.scopes, ", "))
 	}
-	_, err = h.exchangedToken(ctx, used)
+	_, err = e.token(ctx, used)
 	return err
 }
 
-// exchangeStatus returns the status of a principal that needs no login.
-func (h *Handler) exchangeStatus(r *record) (Status, bool) {
-	if h.exchange == nil || h.exchange.Login && isLogin(r) {
+// status returns the status of a principal that needs no login.
+func (e *exchanger) status(r *record) (Status, bool) {
+	if e.Login && isLogin(r) {
 		return Status{}, false
 	}
-	subject, present := h.exchange.subject()
-	if h.wasExchanged(r, subject) && (r.usable(h.opts.Now()) || present) {
+	subject, present := e.subject()
+	if e.made(r, subject) && (r.usable(e.h.opts.Now()) || present) {
 		s := r.status()
 		s.LoggedIn, s.Renewable, s.Exchanged = true, present, true
 		return s, true
 	}
 	stale := r != nil && r.Terms != "" // of another person, by other settings, or expired
-	s := Status{Issuer: h.exchange.Issuer, Exchanged: present || stale, LoggedIn: present, Since: subject.Seen, Renewed: subject.Seen, Renewable: present}
-	return s, present || stale || h.exchange.Only()
+	s := Status{Issuer: e.Issuer, Exchanged: present || stale, LoggedIn: present, Since: subject.Seen, Renewed: subject.Seen, Renewable: present}
+	return s, present || stale || e.Only()
 }

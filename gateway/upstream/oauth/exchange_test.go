@@ -291,6 +291,20 @@ func TestExchangeOrLogin(t *testing.T) {
 	}
 }
 
+// TestExchangeAndLogout: what a person gets who logs out during an exchange is not stored.
+func TestExchangeAndLogout(t *testing.T) {
+	e := newExchangeWorld(t)
+	e.comes("ada", nil)
+	h := e.exchanger(nil)
+	e.as.ChangeExchanged(func(map[string]any) { e.person = access.Subject{} })
+	if token, err := h.Token(t.Context()); err == nil {
+		t.Errorf("a token after the logout: %q", token)
+	}
+	if status, err := h.Status(); err != nil || status.LoggedIn {
+		t.Errorf("%+v, %v", status, err)
+	}
+}
+
 // TestExchangeOnce: concurrent requests of a principal share one exchange.
 func TestExchangeOnce(t *testing.T) {
 	e := newExchangeWorld(t)

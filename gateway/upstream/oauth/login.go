@@ -35,7 +35,7 @@ type Login struct {
 // It waits for the user until ctx ends. The stored login changes only if it
 // succeeds.
 func (h *Handler) Login(ctx context.Context, how Login) error {
-	if err := h.mayLogIn(); err != nil {
+	if err := h.settings.mayLogIn(); err != nil {
 		return err
 	}
 	ask, err := h.probe(ctx)
@@ -47,12 +47,12 @@ func (h *Handler) Login(ctx context.Context, how Login) error {
 }
 
 // mayLogIn returns an error if there is no login for these settings.
-func (h *Handler) mayLogIn() error {
+func (s Settings) mayLogIn() error {
 	switch {
-	case h.usesClientCredentials():
-		return fmt.Errorf("log in to %s: it uses client credentials and needs no login", h.settings.ID)
-	case h.exchange != nil && h.exchange.Only():
-		return fmt.Errorf("log in to %s: it needs no login, as the gateway exchanges the token of each caller from %s", h.settings.ID, sanitize.Line(h.exchange.Issuer, 200))
+	case s.Type == clientCredentialsType:
+		return fmt.Errorf("log in to %s: it uses client credentials and needs no login", s.ID)
+	case s.Exchange != nil && s.Exchange.Only():
+		return fmt.Errorf("log in to %s: it needs no login, as the gateway exchanges the token of each caller from %s", s.ID, sanitize.Line(s.Exchange.Issuer, 200))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ type Authorization struct {
 // Begin begins a login by the authorization code grant with PKCE, which ends at a redirect URL of the caller, and requests
 // scopes in addition to those of the settings or of the server. It stores nothing.
 func (h *Handler) Begin(ctx context.Context, redirect string, scopes []string) (*Authorization, error) {
-	if err := h.mayLogIn(); err != nil {
+	if err := h.settings.mayLogIn(); err != nil {
 		return nil, err
 	}
 	ask, err := h.probe(ctx)

@@ -48,7 +48,10 @@ func (h *Handler) revoke(ctx context.Context, r *record) error {
 }
 
 func (h *Handler) revokeOne(ctx context.Context, r *record, token, hint string) error {
-	by := h.routeOf(r)
+	by := h.route
+	if h.exchange.issued(r) {
+		by = h.exchange.route
+	}
 	if err := by.guard.check("revocation endpoint", r.RevokeURL); err != nil {
 		return err
 	}

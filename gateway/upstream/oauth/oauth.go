@@ -116,7 +116,7 @@ func New(settings Settings, opts *Options) *Handler {
 	if settings.Socket != "" {
 		h.web.Transport = overSocket(settings, h.web.Transport)
 	}
-	h.exchange = newExchanger(settings, h.opts.Client)
+	h.exchange = newExchanger(h)
 	h.store = &store{dir: h.opts.Dir, id: settings.ID, url: settings.URL, principal: settings.Principal, page: settings.LoginPage, kind: settings.Store, now: h.opts.Now}
 	return h
 }
@@ -198,10 +198,10 @@ func (h *Handler) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 // Token returns a token that has not expired, "" before a login.
 func (h *Handler) Token(ctx context.Context) (string, error) {
 	if h.usesClientCredentials() {
-		return h.credentialsToken(ctx)
+		return credentialsGrant{h}.token(ctx)
 	}
 	if h.exchange != nil {
-		return h.exchangedToken(ctx, "")
+		return h.exchange.token(ctx, "")
 	}
 	r, err := h.store.readCached()
 	if err != nil {
@@ -249,7 +249,10 @@ func (h *Handler) Secrets() []string {
 	return all
 }
 
-func (h *Handler) usesClientCredentials() bool { return h.settings.Type == "client_credentials" }
+// clientCredentialsType is the type of settings for the client credentials grant.
+const clientCredentialsType = "client_credentials"
+
+func (h *Handler) usesClientCredentials() bool { return h.settings.Type == clientCredentialsType }
 
 // checkClient returns an error if a login was by another client than that of the settings.
 func (h *Handler) checkClient(r *record) error {
@@ -275,9 +278,9 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 	used := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case h.usesClientCredentials():
-		return h.renewCredentialsToken(ctx, used, ask)
+		return credentialsGrant{h}.renew(ctx, used, ask)
 	case h.exchange != nil:
-		return h.exchangeRefused(ctx, used, ask)
+		return h.exchange.refused(ctx, used, ask)
 	}
 	err := h.loginRefused(ctx, used, ask)
 	if e, ok := errors.AsType[*LoginError](err); ok && h.opts.Browse != nil {

@@ -40,7 +40,7 @@ type record struct {
 	// Basic reports whether the client's secret is sent in a header instead of the body.
 	Basic bool `json:"basic,omitempty"`
 
-	// Terms is a digest of the settings of the exchange that the token is of, "" for a login; Person one of whose token was exchanged.
+	// Terms is a digest of the settings of the exchange that the token is of, "" for a login; Person is a digest of who it is of.
 	Terms  string `json:"terms,omitempty"`
 	Person string `json:"person,omitempty"`
 
@@ -99,8 +99,13 @@ func (h *Handler) Status() (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if s, ok := h.exchangeStatus(r); ok || r == nil {
-		return s, nil
+	if h.exchange != nil {
+		if s, ok := h.exchange.status(r); ok {
+			return s, nil
+		}
+	}
+	if r == nil {
+		return Status{}, nil
 	}
 	s := r.status()
 	if err := h.checkClient(r); err != nil && s.LoggedIn {

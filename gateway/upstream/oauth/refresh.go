@@ -147,25 +147,12 @@ type client struct {
 func (h *Handler) clientOf(r *record) client {
 	c := client{id: r.ClientID, secret: r.Secret.ClientSecret, tokenURL: r.TokenURL, basic: r.Basic}
 	switch {
-	case h.ofProvider(r):
+	case h.exchange.issued(r):
 		c.secret = h.exchange.Secret()
 	case !r.Registered:
 		c.secret = h.settings.ClientSecret
 	}
 	return c
-}
-
-// ofProvider reports whether the identity provider of an exchange issued the tokens of a record.
-func (h *Handler) ofProvider(r *record) bool {
-	return h.exchange != nil && r.Terms != "" && r.Issuer == h.exchange.Issuer
-}
-
-// routeOf returns the way to the server that issued the tokens of a record.
-func (h *Handler) routeOf(r *record) route {
-	if h.ofProvider(r) {
-		return h.exchange.route
-	}
-	return h.route
 }
 
 // refusal is an error response of a token endpoint, without its body.
