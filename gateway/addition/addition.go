@@ -73,6 +73,8 @@ func (a *Addition) addHeaders(headers settingsfile.Values) error {
 	switch {
 	case len(headers) == 0:
 		return nil
+	case e.Egress != nil:
+		return &tool.Error{Kind: tool.Invalid, Message: "--header is for a server with a URL", Hint: "add it without, and write header: below its host in " + a.File.Path}
 	case !e.Remote():
 		return &tool.Error{Kind: tool.Invalid, Message: "--header is for a server with a URL, and this one is a process", Hint: "leave it out"}
 	case e.Headers == nil:

@@ -42,6 +42,8 @@ func Access(e settingsfile.Entry) []Fact {
 		return []Fact{{"connects to", e.GraphQL + " (GraphQL)"}}
 	case e.GRPC != "":
 		return []Fact{{"connects to", e.GRPC + " (gRPC)"}}
+	case e.Egress != nil:
+		return []Fact{{"programs send", "GET requests, from the gateway"}, {"hosts", strings.Join(e.Egress.HostNames(), ", ")}}
 	}
 	return []Fact{{"connects to", e.URL}}
 }

@@ -46,6 +46,8 @@ func (f Finder) Find(ctx context.Context, file *settingsfile.File, server string
 		return f.pin(ctx)(candidate.OfImage(rest))
 	case kind == "grpc":
 		return wrapInvalid(candidate.OfGRPC(rest))
+	case kind == "egress":
+		return findEgress(rest)
 	case isDocument(server):
 		document, err := DocumentPath(file.Path, server)
 		if err != nil {
@@ -68,6 +70,14 @@ func (f Finder) Find(ctx context.Context, file *settingsfile.File, server string
 func wrapInvalid(c candidate.Candidate, err error) (candidate.Candidate, error) {
 	if err != nil {
 		return c, &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "give the URL of an MCP server, as in https://example.com/mcp"}
+	}
+	return c, nil
+}
+
+func findEgress(hosts string) (candidate.Candidate, error) {
+	c, err := candidate.OfEgress(hosts)
+	if err != nil {
+		return c, &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "give names of hosts, as in egress:api.example.com,*.cdn.example.com:8443"}
 	}
 	return c, nil
 }

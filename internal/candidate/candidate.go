@@ -7,11 +7,14 @@ package candidate
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 
+	"sallyport/internal/hostrule"
 	"sallyport/internal/presets"
 	"sallyport/internal/registry"
 	"sallyport/internal/tool"
@@ -40,6 +43,8 @@ type Candidate struct {
 	sse     bool
 	// openAPI is a document, and graphQL a URL, of an HTTP API; grpc is the URL of a gRPC server.
 	openAPI, graphQL, grpc string
+	// egress are hosts that programs send HTTP requests to.
+	egress []string
 	// own: a person gave the URL, so it may be one of this machine.
 	own bool
 	// preset: the texts are Sallyport's own.
@@ -237,6 +242,26 @@ func OfGRPC(address string) (Candidate, error) {
 	c, err := OfURL(address)
 	c.Source, c.url, c.grpc = "its URL, a gRPC server", nil, address
 	return c, err
+}
+
+// OfEgress returns the candidate of functions that send HTTP requests of programs to hosts: names with commas between them.
+func OfEgress(hosts string) (Candidate, error) {
+	c := Candidate{Source: "the gateway", Server: hosts, Description: "HTTP requests of programs"}
+	for name := range strings.SplitSeq(hosts, ",") {
+		if name = strings.TrimSpace(name); name == "" || slices.Contains(c.egress, name) {
+			continue
+		}
+		if problem := hostrule.Host(name); problem != "" {
+			return c, fmt.Errorf("%.100q %s", name, problem)
+		}
+		c.egress = append(c.egress, name)
+	}
+	if len(c.egress) == 0 {
+		return c, errors.New("there is no host")
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(c.egress[0], "*."), ":")
+	c.Name = hostName(first)
+	return c, nil
 }
 
 // FreeName returns the name, or with a number the first one that is free.

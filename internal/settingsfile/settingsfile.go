@@ -37,6 +37,7 @@ type Entry struct {
 	OpenAPI     string          `yaml:"openapi,omitempty"`
 	GraphQL     string          `yaml:"graphql,omitempty"`
 	GRPC        string          `yaml:"grpc,omitempty"`
+	Egress      *EntryEgress    `yaml:"egress,omitempty"`
 	Query       Values          `yaml:"query,omitempty"`
 	Include     []string        `yaml:"include,omitempty,flow"`
 	Exclude     []string        `yaml:"exclude,omitempty,flow"`
@@ -124,6 +125,22 @@ func (h *EntryHost) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*plain)(h))
 }
 
+// EntryEgress are the hosts of a [webaccess.Access] in the form of the file.
+type EntryEgress struct {
+	Hosts        []EntryHost `yaml:"hosts,omitempty,flow"`
+	PrivateHosts []EntryHost `yaml:"private_hosts,omitempty,flow"`
+}
+
+// HostNames returns the names of all hosts, none for nil.
+func (e *EntryEgress) HostNames() (names []string) {
+	if e != nil {
+		for _, host := range slices.Concat(e.Hosts, e.PrivateHosts) {
+			names = append(names, host.Name)
+		}
+	}
+	return names
+}
+
 // HostNames returns the names of the hosts, none for nil.
 func (i *EntryIsolation) HostNames() (names []string) {
 	if i != nil {
@@ -155,7 +172,7 @@ func (e Entry) Same(o Entry) bool {
 		return t
 	}
 	return e.Command == o.Command && e.Image() == o.Image() && slices.Equal(e.Args, o.Args) && maps.Equal(e.Env, o.Env) && e.Dir == o.Dir &&
-		e.URL == o.URL && e.OpenAPI == o.OpenAPI && e.GraphQL == o.GraphQL && e.GRPC == o.GRPC && maps.Equal(e.Query, o.Query) && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
+		slices.Equal(e.Egress.HostNames(), o.Egress.HostNames()) && e.URL == o.URL && e.OpenAPI == o.OpenAPI && e.GraphQL == o.GraphQL && e.GRPC == o.GRPC && maps.Equal(e.Query, o.Query) && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
 }
 
 // File is a settings file that is edited in memory. Save writes it. Edits change only
@@ -382,9 +399,10 @@ func (e Entry) Texts() []string {
 	all = append(all, e.Args...)
 	values := []Values{e.Env, e.Headers, e.Query}
 	if e.Isolate != nil {
-		for _, host := range slices.Concat(e.Isolate.Hosts, e.Isolate.PrivateHosts) {
-			values = append(values, host.Header)
-		}
+		values = append(values, headersOf(e.Isolate.Hosts, e.Isolate.PrivateHosts)...)
+	}
+	if e.Egress != nil {
+		values = append(values, headersOf(e.Egress.Hosts, e.Egress.PrivateHosts)...)
 	}
 	for _, values := range values {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -396,4 +414,11 @@ func (e Entry) Texts() []string {
 		all = append(all, e.Auth.Scopes...)
 	}
 	return all
+}
+
+func headersOf(hosts ...[]EntryHost) (headers []Values) {
+	for _, host := range slices.Concat(hosts...) {
+		headers = append(headers, host.Header)
+	}
+	return headers
 }

@@ -55,6 +55,7 @@ upstreams.yaml. The rest of the file is not changed. SERVER is one of
   https://example.com/mcp       a remote server
   https://example.com/graphql   a GraphQL API
   grpc:https://example.com      a gRPC server, which describes itself by reflection
+  egress:api.example.com[,...]  functions that send HTTP requests of programs to these hosts
   ./openapi.yaml                an HTTP API: a document of OpenAPI, a file or a URL
 
 A process runs in a sandbox: it reaches only the hosts and the folders that the settings

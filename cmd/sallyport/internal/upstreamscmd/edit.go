@@ -1,6 +1,7 @@
 package upstreamscmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,9 +21,9 @@ import (
 
 func upstreamsAddCommand(a *app) *cobra.Command {
 	var e settingsfile.Entry
-	var headers, env []string
+	var headers, env, hosts []string
 	cmd := &cobra.Command{
-		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | --graphql API | --grpc URL | -- COMMAND [ARG...]}",
+		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | --graphql API | --grpc URL | --egress HOST | -- COMMAND [ARG...]}",
 		Short: "add an upstream to the settings",
 		Long: `Add appends an upstream to upstreams.yaml; the rest of the file is not changed. The
 file is created if it does not exist. The upstream is not started; see sallyport
@@ -35,8 +36,13 @@ Write secrets as references to variables, in quotes for the shell:
     --header 'Authorization=Bearer ${TICKETS_TOKEN}'
   sallyport upstreams add pets --openapi ./pets.yaml --url https://pets.example.com/v1
   sallyport upstreams add shop --graphql https://shop.example.com/graphql
-  sallyport upstreams add orders --grpc https://orders.example.com`,
+  sallyport upstreams add orders --grpc https://orders.example.com
+  sallyport upstreams add web --egress api.example.com --egress status.example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range hosts {
+				e.Egress = cmp.Or(e.Egress, &settingsfile.EntryEgress{})
+				e.Egress.Hosts = append(e.Egress.Hosts, settingsfile.EntryHost{Name: name})
+			}
 			if err := upstreamFrom(cmd, &e, args, headers, env); err != nil {
 				return err
 			}
@@ -48,6 +54,7 @@ Write secrets as references to variables, in quotes for the shell:
 	flags.StringVar(&e.OpenAPI, "openapi", "", "the OpenAPI `DOCUMENT` of an HTTP API, a file or URL; --url then is the\nURL of the API, default that in the document")
 	flags.StringVar(&e.GraphQL, "graphql", "", "the URL of a GraphQL `API`, or a file with its schema; --url then is the\nURL of the API")
 	flags.StringVar(&e.GRPC, "grpc", "", "the `URL` of a gRPC server, or a file with its descriptor set; --url then is\nthe URL of the server")
+	flags.StringArrayVar(&hosts, "egress", nil, "let programs send HTTP requests to a `HOST`, by functions; may be repeated")
 	flags.StringArrayVar(&headers, "header", nil, "send a header `NAME=VALUE` with every request; may be repeated")
 	flags.StringArrayVar(&env, "env", nil, "set a variable `NAME=VALUE` for the command; may be repeated")
 	flags.StringVar(&e.Dir, "cwd", "", "start the command in this `DIR`")
@@ -62,15 +69,16 @@ func upstreamFrom(cmd *cobra.Command, e *settingsfile.Entry, args, headers, env 
 		dash = len(args)
 	}
 	command := args[dash:]
+	local := len(command) > 0 || e.Egress != nil
 	switch {
 	case dash == 0:
 		return cli.Misuse(cmd, "add needs the name of the upstream")
 	case dash > 1:
 		return cli.Misuse(cmd, "add takes one name, not also %.40q; a command comes after --", args[1])
-	case !e.Remote() && len(command) == 0:
-		return cli.Misuse(cmd, "add needs --url URL, --openapi DOCUMENT, --graphql API, --grpc URL, or -- and a command")
-	case e.Remote() && len(command) > 0 || severalOf(e.OpenAPI, e.GraphQL, e.GRPC):
-		return cli.Misuse(cmd, "add takes a --url, an --openapi, a --graphql, a --grpc or a command, not both")
+	case !e.Remote() && !local:
+		return cli.Misuse(cmd, "add needs --url URL, --openapi DOCUMENT, --graphql API, --grpc URL, --egress HOST, or -- and a command")
+	case e.Remote() && local || e.Egress != nil && len(command) > 0 || severalOf(e.OpenAPI, e.GraphQL, e.GRPC):
+		return cli.Misuse(cmd, "add takes a --url, an --openapi, a --graphql, a --grpc, --egress or a command, not both")
 	}
 	e.Name = args[0]
 	if len(command) > 0 {
