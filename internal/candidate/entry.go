@@ -119,10 +119,7 @@ func (c Candidate) Entry(opts EntryOptions) (Made, error) {
 	case c.grpc != "":
 		e.GRPC = settingsfile.Escape(c.grpc)
 	case c.egress != nil:
-		e.Egress = &settingsfile.EntryEgress{}
-		for _, name := range c.egress {
-			e.Egress.Hosts = append(e.Egress.Hosts, settingsfile.EntryHost{Name: settingsfile.Escape(name)})
-		}
+		e.Egress = settingsfile.NewEgress(c.egress)
 	case c.Remote():
 		if err := m.remote(); err != nil {
 			return Made{}, err

@@ -131,6 +131,18 @@ type EntryEgress struct {
 	PrivateHosts []EntryHost `yaml:"private_hosts,omitempty,flow"`
 }
 
+// NewEgress returns an entry with hosts, nil without any.
+func NewEgress(names []string) *EntryEgress {
+	var e EntryEgress
+	for _, name := range names {
+		e.Hosts = append(e.Hosts, EntryHost{Name: Escape(name)})
+	}
+	if e.Hosts == nil {
+		return nil
+	}
+	return &e
+}
+
 // HostNames returns the names of all hosts, none for nil.
 func (e *EntryEgress) HostNames() (names []string) {
 	if e != nil {

@@ -1,7 +1,6 @@
 package upstreamscmd
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +22,7 @@ func upstreamsAddCommand(a *app) *cobra.Command {
 	var e settingsfile.Entry
 	var headers, env, hosts []string
 	cmd := &cobra.Command{
-		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | --graphql API | --grpc URL | --egress HOST | -- COMMAND [ARG...]}",
+		Use:   "add NAME [flags] {{--url | --openapi | --graphql | --grpc | --egress} WHERE | -- COMMAND [ARG...]}",
 		Short: "add an upstream to the settings",
 		Long: `Add appends an upstream to upstreams.yaml; the rest of the file is not changed. The
 file is created if it does not exist. The upstream is not started; see sallyport
@@ -39,10 +38,7 @@ Write secrets as references to variables, in quotes for the shell:
   sallyport upstreams add orders --grpc https://orders.example.com
   sallyport upstreams add web --egress api.example.com --egress status.example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range hosts {
-				e.Egress = cmp.Or(e.Egress, &settingsfile.EntryEgress{})
-				e.Egress.Hosts = append(e.Egress.Hosts, settingsfile.EntryHost{Name: name})
-			}
+			e.Egress = settingsfile.NewEgress(hosts)
 			if err := upstreamFrom(cmd, &e, args, headers, env); err != nil {
 				return err
 			}
