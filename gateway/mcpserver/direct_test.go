@@ -204,9 +204,9 @@ func (c *dialogue) ask(method, params string) string {
 		params = strings.Replace(params, "{", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+c.version+`","io.modelcontextprotocol/clientCapabilities":`+c.capabilities()+c.info()+`},`, 1)
 		params = strings.Replace(params, ",}", "}", 1)
 	}
-	var name struct{ Name, URI string }
+	var name struct{ Name, URI, TaskID string }
 	_ = json.Unmarshal([]byte(params), &name)
-	_, body := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.id, method, params), method, name.Name+name.URI)
+	_, body := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.id, method, params), method, name.Name+name.URI+name.TaskID)
 	for line := range strings.Lines(body) {
 		if line = strings.TrimSpace(strings.TrimPrefix(line, "data:")); strings.HasPrefix(line, "{") {
 			var answer struct{ Result, Error json.RawMessage }

@@ -42,6 +42,7 @@ func (d *Direct) forwardParams(ctx context.Context, r *roster, method string, re
 	if !ok {
 		return nil, errors.New("no session")
 	}
+	call.KeepsTasks = keepsTasks(req)
 	c := newClient(ctx, session, params, req)
 	defer c.out.flush()
 	d.shared.logLevel.raise(c.level)
@@ -54,7 +55,7 @@ func (d *Direct) forwardParams(ctx context.Context, r *roster, method string, re
 		raw, err = rawAnswer(d.call(ctx, call))
 	}
 	if err == nil {
-		raw = d.roster.Load().shownResult(call, decodeString(params["uri"]), raw)
+		raw, err = d.newTask(ctx, call, d.roster.Load().shownResult(call, decodeString(params["uri"]), raw))
 	}
 	return toResponse(ctx, method, c.modern, raw, err)
 }
@@ -248,12 +249,26 @@ func toResponse(ctx context.Context, method string, isModern bool, raw json.RawM
 	if method == "tools/call" && (!refused || e.Kind == tool.Invalid) {
 		result := errorResult(e)
 		result.Meta = mcp.Meta{errorKey: map[string]any{"kind": e.Kind, "message": e.Message, "hint": e.Hint, "retryable": e.Retryable}}
-		return result, nil
+		return complete(isModern, result), nil
 	}
 	if !refused {
 		code = jsonrpc.CodeInternalError
 	}
 	return nil, &jsonrpc.Error{Code: code, Message: e.Error()}
+}
+
+// complete adds to a result of the gateway itself the members that a modern client requires, which the SDK adds only to the
+// results of its own handlers. Other results stay as they are.
+func complete(isModern bool, result mcp.Result) mcp.Result {
+	own, ok := result.(*mcp.CallToolResult)
+	if !ok || !isModern {
+		return result
+	}
+	raw, err := addModernMembers("tools/call", encode(own))
+	if err != nil {
+		return result
+	}
+	return &rawResult{raw: raw}
 }
 
 // errorKey is the member of a result's _meta with the kind of a failure that is not the

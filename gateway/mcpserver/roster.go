@@ -264,6 +264,9 @@ func (r *roster) has(can func(a capabilities) bool) bool {
 	return slices.ContainsFunc(r.capabilities, can)
 }
 
+// lacks reports whether no upstream has a capability that is needed; nil is none.
+func (r *roster) lacks(can func(a capabilities) bool) bool { return can != nil && !r.has(can) }
+
 func hasPrompts(a capabilities) bool     { return len(a.Prompts) > 0 }
 func hasResources(a capabilities) bool   { return a.Resources != nil }
 func hasCompletions(a capabilities) bool { return len(a.Completions) > 0 }

@@ -58,7 +58,8 @@ func (d *Direct) receiveSearch(next mcp.MethodHandler) mcp.MethodHandler {
 			d.record(ctx, d.roster.Load(), method, req)
 			return d.listSearch(ctx, req), nil
 		case method == "tools/call" && d.searches(req):
-			return d.callSearch(ctx, d.roster.Load(), method, req)
+			result, err := d.callSearch(ctx, d.roster.Load(), method, req)
+			return complete(isModernRequest(req), result), err
 		}
 		return next(ctx, method, req)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
 )
 
 // traceparent is the HTTP header and the member of _meta with the trace context of a request.
@@ -47,7 +48,8 @@ func traceRequests(t *telemetry.Telemetry) mcp.Middleware {
 func methodName(method string) string {
 	switch method {
 	case "initialize", "ping", "tools/list", "tools/call", "server/discover", "logging/setLevel", "completion/complete", "subscriptions/listen",
-		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get":
+		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get",
+		tool.GetTask, tool.UpdateTask, tool.CancelTask:
 		return method
 	}
 	return "_OTHER"

@@ -117,12 +117,8 @@ func (s *Session) newRequest(ctx context.Context, l *link, call tool.Call) (*req
 			return nil, err
 		}
 	}
-	r.wire, r.task = t.Wire, l.tasks
-	if l.tasks && l.meta == nil {
-		if r.task = deferred.Required(t.Raw); r.task {
-			r.set("task", deferred.Request(s.settings.Timeout))
-		}
-	}
+	r.wire = t.Wire
+	l.setTask(r, t.Raw)
 	if s.settings.URL != "" && l.meta != nil {
 		r.headers = paramheader.Of(t.Input, args)
 	}
@@ -151,6 +147,11 @@ func (s *Session) setMethod(l *link, r *request) error {
 			}
 			r.method = ""
 		}
+	case tool.GetTask, tool.UpdateTask, tool.CancelTask:
+		if !l.tasks || l.meta == nil {
+			return &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("upstream %s has no tasks", s.settings.ID)}
+		}
+		r.read, r.headers = parseOther, map[string]string{nameHeader: text(member(r.args, "taskId"))}
 	default:
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s: unsupported method %s", s.settings.ID, sanitize.Line(strconv.Quote(r.method), 80))}
 	}

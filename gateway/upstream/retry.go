@@ -14,7 +14,7 @@ import (
 func (s *Session) repeatable(id tool.ID) bool {
 	switch id.Method() {
 	case "tools/call":
-	case tool.ReadResource, tool.GetPrompt, tool.Complete:
+	case tool.ReadResource, tool.GetPrompt, tool.Complete, tool.GetTask:
 		return true
 	default:
 		return false

@@ -11,6 +11,17 @@ import (
 	"sallyport/gateway/upstream/deferred"
 )
 
+// setTask decides whether a call of a tool with that definition may become a task that is waited for, and requests one if it must.
+func (l *link) setTask(r *request, definition json.RawMessage) {
+	if l.meta != nil {
+		r.task = l.tasks && !r.call.KeepsTasks
+		return
+	}
+	if r.task = l.tasks && deferred.Required(definition); r.task {
+		r.set("task", deferred.Request(l.settings.Timeout))
+	}
+}
+
 // waitTask waits for the result of a call that became a task. e is nil without a peer.
 func (l *link) waitTask(ctx context.Context, r *request, e *exchange, t *deferred.Task) (json.RawMessage, error) {
 	w := &deferred.Waiter{Modern: l.meta != nil, Peer: r.call.Peer, Started: r.call.OnTask, Abandon: l.cancelTask}

@@ -49,7 +49,9 @@ var importRules = append(commandRules(), []importRule{
 		"a benchmark uses the product as a client or through a package's API, never through cmd"},
 	{"gateway/compat", gatewayPackages("sandbox", "sandbox/bridge", "internal/..."), []string{"gateway", "gateway/mcpserver", "gateway/httpserver"}, // the real gateway, through the servers
 		"it says what other servers would: the servers above it speak the protocols"},
-	{"gateway/mcpserver", gatewayPackages("gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the server
+	{"gateway/mcpserver/taskid", []string{"internal/..."}, nil,
+		"an ID depends on the task and its caller only"},
+	{"gateway/mcpserver", gatewayPackages("gateway/mcpserver/taskid", "gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver", "gateway/upstream/upstreamtest"}, // MCP over HTTP, through the server, and a server with tasks
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},

@@ -21,6 +21,19 @@ const (
 	SetLogLevel   = "logging/setLevel"         // Args: {"level": string}
 )
 
+// The methods about a task that a call became, for a [Call] with KeepsTasks. [ParseID] rejects them: only a caller that was given the
+// task may make them.
+const (
+	GetTask    = "tasks/get"    // Args: {"taskId": string}
+	UpdateTask = "tasks/update" // Args: {"taskId": string, "inputResponses": object}
+	CancelTask = "tasks/cancel" // Args: {"taskId": string}
+)
+
+// IsTaskMethod reports whether a method is about a task.
+func IsTaskMethod(method string) bool {
+	return method == GetTask || method == UpdateTask || method == CancelTask
+}
+
 // Method returns the protocol's method of the id: tools/call, unless its name is one of the methods above.
 func (id ID) Method() string {
 	if strings.Contains(id.Name, "/") {
@@ -52,6 +65,9 @@ type Call struct {
 	// Rounds means that the caller understands a result of resultType "input_required" (MCP 2026-07-28) and makes the
 	// next round itself. Otherwise the upstream's requests go to Peer.
 	Rounds bool
+	// KeepsTasks means that the caller understands a result of resultType "task" (the extension of MCP 2026-07-28) and asks for the
+	// task's state itself. Otherwise the result of the task is waited for.
+	KeepsTasks bool `json:"-"`
 	// BeforeSend is called before each attempt to send the call, with the upstream's current definition of the tool; an
 	// error stops the call. It may be nil, and is not called for other methods.
 	BeforeSend func(now Tool) error `json:"-"`

@@ -1,14 +1,15 @@
 // server.mjs runs the official server suites against `sallyport serve --http`:
-// direct mode in front of the SDK's own everything-server, where all that counts
-// must pass, and the two tools, for which tools.txt says what they cannot pass and
-// why. Usage: node server.mjs SALLYPORT EVERYTHING_SERVER. It leaves no process behind.
+// direct mode in front of the SDK's own everything-server and a server with tasks, where
+// all that counts must pass, and the two tools, for which tools.txt says what they cannot
+// pass and why. Usage: node server.mjs SALLYPORT EVERYTHING_SERVER TASKS_SERVER. It leaves
+// no process behind.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const [sallyport, everything] = process.argv.slice(2);
+const [sallyport, everything, tasks] = process.argv.slice(2);
 const here = import.meta.dirname;
 const suite = join(here, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
 const work = mkdtempSync(join(tmpdir(), "conformance-"));
@@ -48,11 +49,19 @@ const freePort = () => new Promise((resolve) => {
   });
 });
 
-async function upstream(stateless) {
-  const port = await freePort();
-  const child = start(everything, [`-http=127.0.0.1:${port}`, `-stateless=${stateless}`]);
-  await until(child, "the everything-server", () => fetch(`http://127.0.0.1:${port}/`).then(() => true, () => false));
-  return { child, settings: `upstreams:\n  everything: {url: "http://127.0.0.1:${port}/"}\n` };
+// upstream starts a server whose arguments have the address, and returns its line in the settings.
+async function upstream(name, command, args) {
+  const address = `127.0.0.1:${await freePort()}`;
+  const child = start(command, args(address));
+  await until(child, name, () => fetch(`http://${address}/`).then(() => true, () => false));
+  return { child, line: `  ${name}: {url: "http://${address}/"}\n` };
+}
+
+// upstreams starts the servers for a revision: tasks are an extension of those without sessions.
+async function upstreams(stateless) {
+  const all = [await upstream("everything", everything, (address) => [`-http=${address}`, `-stateless=${stateless}`])];
+  if (stateless) all.push(await upstream("tasks", tasks, (address) => [address]));
+  return { servers: all.map(({ child }) => child), settings: "upstreams:\n" + all.map(({ line }) => line).join("") };
 }
 
 async function gateway(settings, args) {
@@ -110,9 +119,9 @@ async function check(title, revision, file, strict, settings, args) {
 let good = true;
 try {
   for (const [revision, stateless] of [["2025-11-25", false], ["2026-07-28", true]]) {
-    const { child, settings } = await upstream(stateless);
+    const { servers, settings } = await upstreams(stateless);
     good = await check("direct mode", revision, "direct.txt", true, settings, ["--mode", "direct", "--prefix=false"]) && good;
-    await stop(child);
+    for (const child of servers) await stop(child);
     good = await check("two tools", revision, "tools.txt", false, "upstreams: {}\n", []) && good;
   }
 } catch (error) {

@@ -57,6 +57,9 @@ func (w *Waiter) Wait(ctx context.Context, t *Task) (raw json.RawMessage, err er
 	if w.Started != nil {
 		w.Started(t.ID)
 	}
+	if w.Modern && t.Status != "working" {
+		t.Status = "" // the result of a call has a task's status only, and not what belongs to it
+	}
 	for {
 		if t.Status == "" {
 			if t, err = p.get(ctx); err != nil {
