@@ -32,14 +32,15 @@ const (
 )
 
 // exchangeSite is a real gateway whose callers sign in at an identity provider, in front of upstreams that answer by identity: tickets
-// exchanges the access tokens of MCP clients, notes the ID tokens of people in a browser.
+// exchanges the access tokens of MCP clients, notes the ID tokens of people in a browser, and wiki the same for assertions, which its own
+// authorization server redeems.
 type exchangeSite struct {
-	t              *testing.T
-	as             *authserver.Server
-	tickets, notes *oauthtest.Resource
-	dir, url       string // url is that of /mcp
-	cmd            *exec.Cmd
-	log            <-chan string
+	t                    *testing.T
+	as, own              *authserver.Server // own is that of wiki
+	tickets, notes, wiki *oauthtest.Resource
+	dir, url             string // url is that of /mcp
+	cmd                  *exec.Cmd
+	log                  <-chan string
 
 	mu     sync.Mutex
 	tokens []string // all tokens of people
@@ -52,7 +53,12 @@ func newExchangeSite(t *testing.T) *exchangeSite {
 		{ID: "gw", Secret: "secret-of-the-gateway", RedirectURIs: []string{"http://127.0.0.1/login/callback"}, Exchanges: true},
 	}})}
 	s.tickets, s.notes = oauthtest.New(t, s.as, nil), oauthtest.New(t, s.as, nil)
-	targets.Targets = []string{s.tickets.URL, s.notes.URL}
+	s.as.Rotate(t) // all servers of a test begin with one key
+	redeems := []string{""}
+	s.own = authserver.New(t, &authserver.Options{Provider: s.as, Redeems: redeems, Clients: []authserver.Client{{ID: "gw-at-wiki", Secret: "secret-at-wiki", Redeems: true}}})
+	s.wiki = oauthtest.New(t, s.own, nil)
+	redeems[0] = s.wiki.URL
+	targets.Targets, targets.Assertions = []string{s.tickets.URL, s.notes.URL, s.wiki.URL}, map[string]string{s.own.URL: "gw-at-wiki"}
 	dir, err := os.MkdirTemp("/tmp", "exch-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
 	if err != nil {
 		t.Fatal(err)
@@ -63,12 +69,15 @@ func newExchangeSite(t *testing.T) *exchangeSite {
 	text := fmt.Sprintf(`upstreams:
   tickets: {url: %q, auth: {per: principal, store: file, exchange: {%s}}}
   notes: {url: %q, auth: {per: principal, store: file, exchange: {subject_token_type: id_token, %s}}}
+  wiki:
+    url: %q
+    auth: {per: principal, store: file, issuer: %q, client_id: gw-at-wiki, client_secret: secret-at-wiki, exchange: {subject_token_type: id_token, requested_token_type: id-jag, %s}}
 sandbox: {runsc: %q}
 http:
   login: {%s, scopes: [openid, offline_access]}
   oauth: {issuer: %q, audience: %q}
   tokens: {static: %s}
-`, s.tickets.URL, provider, s.notes.URL, provider, testutil.Runsc(t), provider, s.as.URL, exchangeAudience, staticToken)
+`, s.tickets.URL, provider, s.notes.URL, provider, s.wiki.URL, s.own.URL, provider, testutil.Runsc(t), provider, s.as.URL, exchangeAudience, staticToken)
 	if err := os.WriteFile(filepath.Join(dir, "upstreams.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +125,7 @@ func (s *exchangeSite) stop() {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatal(err)
 	}
-	if all := <-s.log; strings.Contains(all, "eyJ") || strings.Contains(all, "secret-of-the-gateway") {
+	if all := <-s.log; strings.Contains(all, "eyJ") || strings.Contains(all, "secret-of-the-gateway") || strings.Contains(all, "secret-at-wiki") {
 		s.t.Errorf("the log has a secret:\n%s", all)
 	}
 	_ = s.cmd.Wait()
@@ -171,7 +180,6 @@ func TestTokenExchange(t *testing.T) {
 	}
 	// One more person, whose token is not one of this issuer for this gateway, does not even come in.
 	other := authserver.New(t, &authserver.Options{OpenID: true})
-	other.Rotate(t) // all servers of a test begin with one key
 	forged := other.Sign(t, map[string]any{"iss": s.as.URL, "sub": "ada", "aud": exchangeAudience, "scope": "tools", "exp": time.Now().Add(time.Hour).Unix()})
 	if status, _, body := s.ask(&http.Client{Transport: bearer(forged)}, http.MethodGet, "/upstreams", ""); status != http.StatusUnauthorized {
 		t.Errorf("a forged token: %d %s", status, body)
@@ -240,8 +248,8 @@ func (s *exchangeSite) ask(web *http.Client, method, path, body string) (status 
 func TestTokenExchangeOfSessions(t *testing.T) {
 	testutil.Long(t)
 	s := newExchangeSite(t)
-	whoami := func(web *http.Client) string {
-		_, _, body := s.ask(web, http.MethodPost, "/tools/call/notes/whoami", "{}")
+	whoami := func(web *http.Client, upstream string) string {
+		_, _, body := s.ask(web, http.MethodPost, "/tools/call/"+upstream+"/whoami", "{}")
 		return body
 	}
 	ada, bob := s.signedIn("ada"), s.signedIn("bob")
@@ -250,24 +258,26 @@ func TestTokenExchangeOfSessions(t *testing.T) {
 			t.Errorf("the page of %s: %s", name, body)
 		}
 		s.ask(web, http.MethodGet, "/tools?query=whoami", "") // nobody has come before: the tools become known
-		if got := whoami(web); !strings.Contains(got, name) {
-			t.Errorf("%s is %s", name, got)
+		for _, upstream := range []string{"notes", "wiki"} {
+			if got := whoami(web, upstream); !strings.Contains(got, name) {
+				t.Errorf("at %s %s is %s", upstream, name, got)
+			}
 		}
 	}
-	if n := len(s.logins()); n != 2 {
+	if n := len(s.logins()); n != 4 {
 		t.Errorf("%d logins are stored", n)
 	}
 	revoked := s.as.Count("revoke")
 	if status, _, body := s.ask(ada, http.MethodPost, "/logout", ""); status != http.StatusSeeOther {
 		t.Errorf("logout: %d %s", status, body)
 	}
-	if n := len(s.logins()); n != 1 {
+	if n := len(s.logins()); n != 2 {
 		t.Errorf("%d logins are stored after ada's logout", n)
 	}
-	if n := s.as.Count("revoke") - revoked; n != 2 {
-		t.Errorf("%d tokens were revoked: want the refresh token of the session and the exchanged token", n)
+	if n := s.as.Count("revoke") - revoked; n != 2 || s.own.Count("revoke") != 1 {
+		t.Errorf("%d and %d tokens were revoked: want the refresh token of the session, the exchanged token, and that of wiki", n, s.own.Count("revoke"))
 	}
-	if got := whoami(bob); !strings.Contains(got, "bob") {
+	if got := whoami(bob, "wiki"); !strings.Contains(got, "bob") {
 		t.Errorf("bob is %s, after ada's logout", got)
 	}
 	s.stop()

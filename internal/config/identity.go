@@ -41,7 +41,7 @@ func (d identityDecoder) exchange(at path, n *yaml.Node, e *tokenexchange.Exchan
 		{"client_id", d.Text(&e.ClientID)},
 		{"client_secret", d.Text((*string)(&e.ClientSecret))},
 		{"subject_token_type", d.OneOf(&e.SubjectTokenType, tokenexchange.AccessToken, tokenexchange.IDToken)},
-		{"requested_token_type", d.OneOf(&e.RequestedTokenType, tokenexchange.AccessToken, tokenexchange.JWT)},
+		{"requested_token_type", d.OneOf(&e.RequestedTokenType, tokenexchange.AccessToken, tokenexchange.JWT, tokenexchange.IDJAG)},
 		{"audience", d.Text(&e.Audience)},
 		{"resource", d.Text(&e.Resource)},
 		{"login", scalar(d.decoder, &e.Login, yamlstrict.Bool)},

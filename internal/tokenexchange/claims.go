@@ -62,6 +62,9 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 // For reports whether a token is for one of the audiences; a slash at the end makes no difference.
 func (c Claims) For(audiences ...string) bool { return names(c.Audience, audiences) }
 
+// Of reports whether a token is for a resource.
+func (c Claims) Of(resource string) bool { return names(c.Resource, []string{resource}) }
+
 func names(have, want []string) bool {
 	return slices.ContainsFunc(want, func(w string) bool {
 		return slices.ContainsFunc(have, func(h string) bool { return strings.TrimSuffix(h, "/") == strings.TrimSuffix(w, "/") })

@@ -15,13 +15,18 @@ const (
 	AccessToken = "access_token"
 	IDToken     = "id_token"
 	JWT         = "jwt"
+	// IDJAG is an assertion of a person's identity for the authorization server of an upstream.
+	IDJAG = "id-jag"
 )
 
 // URN returns the identifier of a kind of token (RFC 8693, section 3).
 func URN(kind string) string { return "urn:ietf:params:oauth:token-type:" + kind }
 
-// GrantType is the grant type of an exchange.
-const GrantType = "urn:ietf:params:oauth:grant-type:token-exchange"
+// GrantType is the grant type of an exchange, AssertionGrantType that of an assertion (RFC 7523).
+const (
+	GrantType          = "urn:ietf:params:oauth:grant-type:token-exchange"
+	AssertionGrantType = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+)
 
 // Exchange is how a token is exchanged.
 type Exchange struct {
@@ -36,9 +41,10 @@ type Exchange struct {
 	// SubjectTokenType is the kind of token that is exchanged: access_token, with which clients call the gateway, or id_token, of a
 	// sign-in; default access_token.
 	SubjectTokenType string
-	// RequestedTokenType is the kind of token that is requested; default access_token.
+	// RequestedTokenType is the kind of token that is requested: access_token or jwt is sent to the upstream, an id-jag is redeemed at its
+	// authorization server; default access_token.
 	RequestedTokenType string
-	// Audience is the name of the upstream at the identity provider; default none.
+	// Audience is the name of the upstream at the identity provider; default none, for an id-jag the issuer of its authorization server.
 	Audience string
 	// Resource is the URL of the upstream as the identity provider knows it; default the upstream's url, unless audience is set.
 	Resource string
@@ -84,6 +90,9 @@ func (s *Exchange) Check(issuers []string) (all []Fault) {
 	}
 	if s.ClientID == "" {
 		missing("client_id", "the id of the gateway's client at the issuer")
+	}
+	if s.RequestedTokenType == IDJAG && s.SubjectTokenType != IDToken {
+		wrong("requested_token_type", `an id-jag is given for the ID token of a person: set "subject_token_type: id_token"`)
 	}
 	if s.TokenEndpoint != "" && !isEndpoint(s.TokenEndpoint) {
 		wrong("token_endpoint", "a token endpoint is an https:// URL without ? and #; http:// is for this machine only")

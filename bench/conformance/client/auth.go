@@ -11,6 +11,8 @@ import (
 
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
+	"sallyport/internal/access"
+	"sallyport/internal/tokenexchange"
 )
 
 // metadataDocument is the client that the suite's authorization servers know.
@@ -29,9 +31,25 @@ func authorize(opts *upstream.Options, url, scenario, dir string, given scenario
 	if strings.Contains(scenario, "client-credentials") {
 		settings.Type = "client_credentials"
 	}
+	if given.IDToken != "" {
+		settings.ClientMetadata, settings.Principal, settings.Exchange = "", "suite", exchange(given)
+	}
 	opts.Auth = oauth.New(settings, &oauth.Options{
 		Dir: dir, Browse: browse, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
+}
+
+// exchange returns how the ID token of a person is exchanged for an assertion of its identity.
+func exchange(given scenarioContext) *oauth.Exchange {
+	x := &oauth.Exchange{Exchange: *tokenexchange.New()}
+	x.Issuer, x.TokenEndpoint, x.ClientID = given.Provider, given.ProviderEndpoint, given.ProviderClient
+	x.SubjectTokenType, x.RequestedTokenType = tokenexchange.IDToken, tokenexchange.IDJAG
+	claims, known := tokenexchange.Decode(given.IDToken)
+	person := access.Subject{Token: given.IDToken, Kind: tokenexchange.IDToken, Issuer: claims.Issuer, ID: claims.Subject}
+	x.Subject = func(issuer, kind string) (access.Subject, bool) {
+		return person, known && issuer == person.Issuer && kind == person.Kind
+	}
+	return x
 }
 
 // browse opens the page; the suite's authorization server agrees at once and

@@ -62,6 +62,11 @@ type scenarioContext struct {
 	} `json:"toolCalls"`
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
+	// The identity provider of the person, and its ID token.
+	Provider         string `json:"idp_issuer"`
+	ProviderEndpoint string `json:"idp_token_endpoint"`
+	ProviderClient   string `json:"idp_client_id"`
+	IDToken          string `json:"idp_id_token"`
 }
 
 func play(ctx context.Context, s *upstream.Session, scenario string, given scenarioContext) error {

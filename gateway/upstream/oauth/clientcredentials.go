@@ -41,7 +41,7 @@ func (m *clientCredentials) state(now time.Time) (token string, known, fresh boo
 	return m.token, m.found != nil, fresh
 }
 
-// renewToken handles a refusal by a new token, with more scopes if those are missing.
+// renew handles a refusal by a new token, with more scopes if those are missing.
 func (h credentialsGrant) renew(ctx context.Context, used string, ask challenge) error {
 	m := &h.credentials
 	if ask.scope {

@@ -8,12 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/oauth2"
 
@@ -77,12 +75,12 @@ func digest(parts ...string) string {
 
 // terms returns a digest of the settings on which a token depends.
 func (e *exchanger) terms() string {
-	return digest(e.Issuer, e.TokenEndpoint, e.ClientID, e.SubjectTokenType, e.RequestedTokenType, e.Audience, e.Resource, strings.Join(e.h.settings.Scopes, " "), e.h.settings.ClientID)
+	return digest(e.Issuer, e.TokenEndpoint, e.ClientID, e.SubjectTokenType, e.RequestedTokenType, e.Audience, e.Resource, strings.Join(e.h.settings.Scopes, " "), e.h.settings.ClientID, e.h.settings.ClientMetadata, e.h.settings.Issuer)
 }
 
 // issued reports whether the identity provider issued the token of a record.
 func (e *exchanger) issued(r *record) bool {
-	return e != nil && r.Terms != "" && r.Issuer == e.Issuer
+	return e != nil && r.Terms != "" && r.Issuer == e.Issuer && e.RequestedTokenType != tokenexchange.IDJAG
 }
 
 // made reports whether a record is of an exchange by the settings in force, for the person of a token if there is one.
@@ -169,18 +167,24 @@ func (e *exchanger) trade(ctx context.Context, subject access.Subject) (*record,
 	if err != nil {
 		return nil, err
 	}
+	if e.RequestedTokenType == tokenexchange.IDJAG {
+		return e.redeem(ctx, at, subject)
+	}
 	audience, resource := e.target(e.h.settings.URL)
 	token, err := e.request(ctx, at, subject, audience, resource)
 	if err != nil {
 		return nil, err
 	}
-	r := &record{
-		Resource: cmp.Or(audience, resource), Issuer: e.Issuer, Scopes: e.h.settings.Scopes, Since: e.h.opts.Now(), TokenURL: at.Token, RevokeURL: at.Revocation,
-		ClientID: e.ClientID, Basic: at.basic(), Terms: e.terms(), Person: person(subject),
-	}
+	r := &record{Resource: cmp.Or(audience, resource), Issuer: e.Issuer, TokenURL: at.Token, RevokeURL: at.Revocation, ClientID: e.ClientID, Basic: at.basic()}
+	e.fill(r, subject, token)
+	return r, checkResult(token, subject, audience, resource)
+}
+
+// fill adds a new token to a record.
+func (e *exchanger) fill(r *record, subject access.Subject, token *oauth2.Token) {
+	r.Scopes, r.Since, r.Terms, r.Person = e.h.settings.Scopes, e.h.opts.Now(), e.terms(), person(subject)
 	token.RefreshToken = "" // it would outlive the sign-in
 	e.h.updateRecord(r, token)
-	return r, checkResult(token, subject, audience, resource)
 }
 
 // target returns the audience and the resource of the requested token, "" for none.
@@ -206,10 +210,16 @@ func (e *exchanger) request(ctx context.Context, at endpoints, subject access.Su
 	if err != nil {
 		return nil, withoutToken(err, subject.Token)
 	}
-	if issued, _ := token.Extra("issued_token_type").(string); issued != tokenexchange.URN(e.RequestedTokenType) && issued != tokenexchange.URN(tokenexchange.JWT) {
-		return nil, fmt.Errorf("the identity provider issued a token of another type than %s: %q", tokenexchange.URN(e.RequestedTokenType), sanitize.Line(issued, 100))
+	return token, e.checkType(token)
+}
+
+// checkType checks that a token is of the requested type. An access token may be a JWT.
+func (e *exchanger) checkType(token *oauth2.Token) error {
+	issued, _ := token.Extra("issued_token_type").(string)
+	if issued == tokenexchange.URN(e.RequestedTokenType) || e.RequestedTokenType != tokenexchange.IDJAG && issued == tokenexchange.URN(tokenexchange.JWT) {
+		return nil
 	}
-	return token, nil
+	return fmt.Errorf("the identity provider issued a token of another type than %s: %q", tokenexchange.URN(e.RequestedTokenType), sanitize.Line(issued, 100))
 }
 
 // withoutToken removes the description from an error that repeats a part of the token that was sent.
@@ -254,78 +264,6 @@ func checkPerson(claims tokenexchange.Claims, subject access.Subject) error {
 		return errors.New("the identity provider issued a token of another subject")
 	}
 	return nil
-}
-
-// endpoints are those of an identity provider.
-type endpoints struct {
-	Issuer      string   `json:"issuer"`
-	Token       string   `json:"token_endpoint"`
-	Revocation  string   `json:"revocation_endpoint"`
-	AuthMethods []string `json:"token_endpoint_auth_methods_supported"`
-}
-
-func (e endpoints) basic() bool { return prefersBasic(e.AuthMethods) }
-
-// endpoints returns the endpoints of the identity provider. The SDK's reader of metadata is of no use here: it refuses a provider
-// without PKCE, which an exchange does not need.
-func (e *exchanger) endpoints(ctx context.Context) (endpoints, error) {
-	found, err := e.metadata(ctx)
-	switch {
-	case e.TokenEndpoint != "": // the metadata says only how clients authenticate there, and where tokens are revoked
-		found.Token = e.TokenEndpoint
-	case err != nil:
-		return endpoints{}, fmt.Errorf("read the metadata of %s: %w", sanitize.Line(e.Issuer, 200), err)
-	}
-	if found.Revocation != "" && e.guard.check("revocation endpoint", found.Revocation) != nil {
-		found.Revocation = ""
-	}
-	return found, e.guard.check("token endpoint", found.Token)
-}
-
-// metadata reads the metadata of OpenID Connect, or else that of RFC 8414.
-func (e *exchanger) metadata(ctx context.Context) (endpoints, error) {
-	issuer, err := url.Parse(e.Issuer)
-	if err != nil {
-		return endpoints{}, errors.New("the issuer is not a URL")
-	}
-	path := strings.TrimSuffix(issuer.Path, "/")
-	openID, server := *issuer, *issuer
-	openID.Path, server.Path = path+"/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"+path
-	found, err := e.read(ctx, openID.String())
-	if err != nil {
-		var again error
-		if found, again = e.read(ctx, server.String()); again != nil {
-			return endpoints{}, err
-		}
-	}
-	if strings.TrimSuffix(found.Issuer, "/") != strings.TrimSuffix(e.Issuer, "/") {
-		return endpoints{}, fmt.Errorf("it is of another issuer: %s", sanitize.Line(found.Issuer, 200))
-	}
-	return found, nil
-}
-
-// metadataTimeout bounds a request for metadata.
-const metadataTimeout = 10 * time.Second
-
-func (e *exchanger) read(ctx context.Context, at string) (found endpoints, err error) {
-	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
-	if err != nil {
-		return found, withoutURL(err)
-	}
-	resp, err := e.web.Do(req)
-	if err != nil {
-		return found, withoutURL(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return found, fmt.Errorf("it answers %d", resp.StatusCode)
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxRecord)).Decode(&found); err != nil {
-		return found, errors.New("the metadata is no JSON object")
-	}
-	return found, nil
 }
 
 // refused handles a refusal of an exchanged token, or of a request without one.

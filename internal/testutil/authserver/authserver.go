@@ -44,6 +44,9 @@ type Options struct {
 	OpenID bool
 	// Exchange is what tokens are exchanged for (RFC 8693); nil: they are not.
 	Exchange *Exchange
+	// Provider is the identity provider whose assertions are redeemed (RFC 7523), for the resources in Redeems; nil: none are.
+	Provider *Server
+	Redeems  []string
 	// Documents fetches client id metadata documents; nil: they are not supported.
 	Documents *http.Client
 }
@@ -61,6 +64,8 @@ type Client struct {
 	Service bool
 	// Exchanges allows the client to exchange tokens.
 	Exchanges bool
+	// Redeems allows it to redeem assertions of the identity provider.
+	Redeems bool
 }
 
 // Server is a running authorization server. It is safe for concurrent use.

@@ -22,6 +22,8 @@ type Exchange struct {
 	Audience string
 	// Targets are the audiences and resources of tokens that can be requested.
 	Targets []string
+	// Assertions are the authorization servers for which the identity of a user is asserted, with the id of the client there.
+	Assertions map[string]string
 }
 
 const (
@@ -71,10 +73,16 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, redirect, http.StatusTemporaryRedirect)
 		return true
 	}
-	if r.PostFormValue("grant_type") != exchangeGrant {
+	var response map[string]any
+	var err error
+	switch r.PostFormValue("grant_type") {
+	case exchangeGrant:
+		response, err = s.exchange(r)
+	case assertionGrant:
+		response, err = s.redeem(r)
+	default:
 		return false
 	}
-	response, err := s.exchange(r)
 	answerToken(w, response, err, change)
 	return true
 }
@@ -111,6 +119,9 @@ func (s *Server) exchange(r *http.Request) (map[string]any, error) {
 	subject, err := s.verifySubject(r.Context(), c, form.Get("subject_token"), form.Get("subject_token_type"))
 	if err != nil {
 		return nil, err
+	}
+	if form.Get("requested_token_type") == assertionType {
+		return s.issueAssertion(subject, form)
 	}
 	targets := slices.Concat(form["audience"], form["resource"])
 	for _, target := range targets {

@@ -39,6 +39,7 @@ type store struct {
 	// changeExchanged edits responses to exchanges, redirectTokens is where the token endpoint redirects to.
 	changeExchanged func(response map[string]any)
 	redirectTokens  string
+	redeemed        map[string]bool // assertions that were redeemed
 	forge           func(claims map[string]any) string
 }
 
@@ -100,7 +101,7 @@ func newStore(tb testing.TB, opts Options) *store {
 	s := &store{
 		life: opts.Life, openID: opts.OpenID, documents: opts.Documents, key: signingKey{"k1", jose.RS256, key},
 		userinfo: map[string]map[string]any{}, users: map[string]map[string]any{}, disabled: map[string]bool{}, clients: map[string]*client{}, requests: map[string]*authRequest{},
-		codes: map[string]string{}, access: map[string]string{}, refresh: map[string]*refreshToken{}, counts: map[string]int{},
+		redeemed: map[string]bool{}, codes: map[string]string{}, access: map[string]string{}, refresh: map[string]*refreshToken{}, counts: map[string]int{},
 	}
 	for _, c := range opts.Clients {
 		s.clients[c.ID] = &client{c}
