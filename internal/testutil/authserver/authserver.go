@@ -44,7 +44,7 @@ type Options struct {
 	OpenID bool
 	// Exchange is what tokens are exchanged for (RFC 8693); nil: they are not.
 	Exchange *Exchange
-	// Provider is the identity provider whose assertions are redeemed (RFC 7523), for the resources in Redeems; nil: none are.
+	// Provider is the identity provider of the assertions that are redeemed (RFC 7523), for the resources in Redeems; nil: none are.
 	Provider *Server
 	Redeems  []string
 	// Documents fetches client id metadata documents; nil: they are not supported.
