@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -43,6 +45,32 @@ func (e entry) shown(apps bool) json.RawMessage {
 		return nil
 	}
 	return e.text
+}
+
+// addAppTools adds the tools that interfaces of an upstream may call, if it has any interface.
+func (b *rosterBuilder) addAppTools(upstream string, tools []tool.Tool) {
+	if !slices.ContainsFunc(tools, func(t tool.Tool) bool { return mcpapp.Interface(upstream, t.Raw) != "" }) {
+		return
+	}
+	for _, t := range tools {
+		if mcpapp.ForApps(t.Raw) {
+			b.appTools[t.Wire] = append(b.appTools[t.Wire], t.ID)
+		}
+	}
+}
+
+// appCall returns the params of a call that a client passes on from an interface. An interface names its upstream's tools as the
+// upstream does. The name is replaced by the ID of the tool, unless clients know it, or interfaces of several upstreams could mean it.
+func (r *roster) appCall(params object) object {
+	name := decodeString(params["name"])
+	_, shown := r.tools[name]
+	meant := r.appTools[name]
+	if shown || len(meant) != 1 || r.unknown {
+		return params
+	}
+	params = maps.Clone(params)
+	params["name"] = encode(meant[0].String())
+	return params
 }
 
 // shownURI returns the URI under which clients see a resource of an upstream.

@@ -110,6 +110,29 @@ func listTools(t *testing.T, session *mcp.ClientSession) (names string, metas ma
 	return strings.Join(all, " "), metas
 }
 
+// TestInterfacesCallTools by the names that their upstream gave them, unless interfaces of another upstream could mean them too.
+func TestInterfacesCallTools(t *testing.T) {
+	t.Parallel()
+	answers := oddAnswers()
+	answers["tools/list"] = strings.Replace(answers["tools/list"], "odd.tool", "refresh", 1)
+	plain := newRawServer(t, answers) // has no interface
+	one := newDirect(t, false, upstream("one", newAppServer(t, "one"), ""), upstream("plain", plain.url, ""))
+	two := newDirect(t, false, upstream("one", newAppServer(t, "one"), ""), upstream("two", newAppServer(t, "two"), ""))
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		session, _ := one.connect(appClient(true), version)
+		if got, isError := callWith(t, session, &mcp.CallToolParams{Name: "refresh"}); isError || got != "of one" {
+			t.Errorf("%s: %s", version, got)
+		}
+		for what, session := range map[string]*mcp.ClientSession{"of two upstreams": first(two.connect(appClient(true), version)), "of a client without interfaces": first(one.connect(appClient(false), version))} {
+			if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "refresh"}); err == nil || !strings.Contains(err.Error(), `unknown tool "refresh"`) {
+				t.Errorf("%s: %s: %v", version, what, err)
+			}
+		}
+	}
+}
+
+func first(session *mcp.ClientSession, _ <-chan struct{}) *mcp.ClientSession { return session }
+
 // TestClientsWithoutApps get tools without interfaces, and none that only an interface calls.
 func TestClientsWithoutApps(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,9 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 
 // forwardParams is forward with other parameters.
 func (d *Direct) forwardParams(ctx context.Context, r *roster, method string, req mcp.Request, params object) (mcp.Result, error) {
+	if method == "tools/call" && showsApps(req) {
+		params = r.appCall(params)
+	}
 	call, err := route(r, method, params)
 	if err != nil { // its upstream may not have been tried yet
 		if call, err = route(d.awaitRoster(ctx, upstreamOf(d.gateway.Offers(), params)), method, params); err != nil {

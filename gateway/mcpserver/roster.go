@@ -27,6 +27,8 @@ type roster struct {
 	// toolIDs and promptIDs are keyed by "upstream.name", which is always accepted too:
 	// wrappers outside of a sandbox know no other name.
 	toolIDs, promptIDs map[string]tool.ID
+	// appTools holds the tools that interfaces may call, by their own names, which are all that interfaces know.
+	appTools map[string][]tool.ID
 	// byTool has the entries of tools.
 	byTool map[tool.ID]entry
 	// resources holds the upstream of each listed URI; templates are tried after that.
@@ -72,7 +74,7 @@ type capabilities struct {
 const uriPrefix = "sallyport://"
 
 func newRoster(offers []catalog.UpstreamOffer, prefix bool, log *slog.Logger) *roster {
-	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, toolIDs: map[string]tool.ID{}, promptIDs: map[string]tool.ID{}, byTool: map[tool.ID]entry{}, resources: map[string]string{}}
+	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, toolIDs: map[string]tool.ID{}, promptIDs: map[string]tool.ID{}, byTool: map[tool.ID]entry{}, appTools: map[string][]tool.ID{}, resources: map[string]string{}}
 	build := &rosterBuilder{roster: r, tools: newNamer(prefix), prompts: newNamer(prefix), uris: map[string]bool{}, log: log}
 	for _, up := range offers {
 		build.upstream(up)
@@ -100,6 +102,7 @@ func (b *rosterBuilder) upstream(up catalog.UpstreamOffer) {
 	for _, t := range up.Offer.Tools {
 		b.tool(t)
 	}
+	b.addAppTools(up.ID, up.Offer.Tools)
 	names := make([]string, len(up.Offer.Prompts))
 	for i, p := range up.Offer.Prompts {
 		names[i] = p.Name

@@ -67,6 +67,12 @@ func AppOnly(definition json.RawMessage) bool {
 	return ok && !slices.Contains(visibility, "model")
 }
 
+// ForApps reports whether interfaces may call a tool with that definition, as they may unless it says otherwise.
+func ForApps(definition json.RawMessage) bool {
+	visibility, ok := visibilityOf(members(members(definition)["_meta"])[metaKey])
+	return !ok || slices.Contains(visibility, "app")
+}
+
 // visibilityOf returns who may call a tool; ok is false if its interface does not say so.
 func visibilityOf(ui json.RawMessage) (visibility []string, ok bool) {
 	ok = json.Unmarshal(members(ui)["visibility"], &visibility) == nil && visibility != nil

@@ -23,9 +23,15 @@ const (
 // Task is a task of an upstream.
 type Task struct {
 	// Tool is the tool whose call became the task.
-	Tool tool.ID `json:"t"`
+	Tool tool.ID
 	// Wire is the upstream's own ID.
-	Wire string `json:"w"`
+	Wire string
+}
+
+// content is a task as it is encrypted.
+type content struct {
+	Tool tool.ID `json:"t"`
+	Wire []byte  `json:"w"`
 }
 
 // Sealer makes IDs and reads them. It is safe for concurrent use.
@@ -47,11 +53,11 @@ func (s *Sealer) Seal(t Task, caller []byte) (id string, ok bool) {
 	if t.Wire == "" || len(t.Wire) > maxWire {
 		return "", false
 	}
-	content, err := json.Marshal(t)
+	plain, err := json.Marshal(content{t.Tool, []byte(t.Wire)})
 	if err != nil {
 		return "", false
 	}
-	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, content, caller)), true
+	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, caller)), true
 }
 
 // Open returns the task of an ID. ok is false for one that was not made for the caller.
@@ -63,9 +69,10 @@ func (s *Sealer) Open(id string, caller []byte) (t Task, ok bool) {
 	if err != nil {
 		return Task{}, false
 	}
-	content, err := s.aead.Open(nil, nil, sealed, caller)
-	if err != nil || json.Unmarshal(content, &t) != nil {
+	plain, err := s.aead.Open(nil, nil, sealed, caller)
+	var c content
+	if err != nil || json.Unmarshal(plain, &c) != nil {
 		return Task{}, false
 	}
-	return t, true
+	return Task{c.Tool, string(c.Wire)}, true
 }
