@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -28,6 +29,7 @@ const flowsSecret, flowsToken = "a-secret-for-a-test", "a-token-for-a-test"
 // flowsSite is a folder with workflows, and a gateway that serves it.
 type flowsSite struct {
 	dir, url string
+	program  string // that its commands are, another build than this; "" is this
 	cmd      *exec.Cmd
 	logs     []<-chan string // of each process that served, after its end
 }
@@ -67,7 +69,7 @@ func (s *flowsSite) serve(t *testing.T, more ...string) {
 
 // command runs sallyport with the settings and folders of the site.
 func (s *flowsSite) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("sallyport", append(args, "--config", filepath.Join(s.dir, "upstreams.yaml"))...)
+	cmd := exec.Command(cmp.Or(s.program, "sallyport"), append(args, "--config", filepath.Join(s.dir, "upstreams.yaml"))...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+s.dir, "XDG_RUNTIME_DIR="+s.dir, "XDG_CACHE_HOME="+s.dir, "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir)
 	return cmd
 }

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Version is this side's, for messages.
 	Version string
-	// Guest holds the guest's files, which must be the same on both sides.
+	// Guest holds the guest's files. The worker gets them if it has others.
 	Guest fs.FS
 	// Name names the worker's machine in messages and logs; "" is "the worker".
 	Name string
@@ -36,6 +36,7 @@ type Client struct {
 	dial  Dial
 	name  string
 	hello greeting
+	guest fs.FS
 	log   *slog.Logger
 	sem   chan struct{}   // capacity 1: a semaphore for connecting and publishing
 	quit  context.Context //nolint:containedctx // ends with the client: Close cancels what still runs
@@ -67,7 +68,7 @@ func New(dial Dial, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open worker: %w", err)
 	}
-	c := &Client{dial: dial, name: opts.Name, log: opts.Logger, sem: make(chan struct{}, 1), tree: newTree(nil)}
+	c := &Client{dial: dial, guest: opts.Guest, name: opts.Name, log: opts.Logger, sem: make(chan struct{}, 1), tree: newTree(nil)}
 	if c.name == "" {
 		c.name = "the worker"
 	}
@@ -75,7 +76,7 @@ func New(dial Dial, opts *Options) (*Client, error) {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	host := &hostOptions{Parallel: opts.Parallel, Pool: opts.Pool, SessionIdle: opts.SessionIdle, Masked: opts.Masked, Reuse: opts.Reuse}
-	c.hello = greeting{Sallyport: "gateway", Protocol: Protocol, Version: opts.Version, Guest: guest, Host: host}
+	c.hello = greeting{Sallyport: "gateway", Compat: Here(), Version: opts.Version, Guest: guest, Settings: host}
 	c.quit, c.stop = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -156,7 +157,7 @@ func (c *Client) ensureLink(ctx context.Context) (*link, error) {
 	if pause := time.Until(tried.next); pause > 0 {
 		return nil, fmt.Errorf("connect to %s: %w (next try in %s)", c.name, tried.last, pause.Round(time.Second))
 	}
-	l, err := connect(ctx, c.dial, c.hello)
+	l, err := connect(ctx, c.dial, c.hello, c.guest)
 	if err != nil {
 		if ctx.Err() == nil {
 			tried.failed++

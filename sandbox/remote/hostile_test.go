@@ -47,7 +47,7 @@ func (l *hostileWorker) dial(context.Context) (io.ReadWriteCloser, error) {
 func (l *hostileWorker) serve(conn net.Conn) {
 	defer conn.Close()
 	sum, _ := digest(guest())
-	here := greeting{Sallyport: "worker", Protocol: Protocol, Version: "v2", Guest: sum}
+	here := greeting{Sallyport: "worker", Compat: Here(), Version: "v2", Guest: sum}
 	if l.hello != nil {
 		l.hello(&here)
 	}
@@ -231,9 +231,11 @@ func TestHostileWire(t *testing.T) {
 		liar *hostileWorker
 		want string
 	}{
-		"an older worker":         {&hostileWorker{hello: func(g *greeting) { g.Protocol = 0 }}, "update it there"},
-		"a newer worker":          {&hostileWorker{hello: func(g *greeting) { g.Protocol = 99; g.Version = "v9\x1b[31m" }}, "update it here"},
-		"another build":           {&hostileWorker{hello: func(g *greeting) { g.Guest = "x" }}, "install the same build on both"},
+		"an older worker":         {&hostileWorker{hello: func(g *greeting) { g.Oldest, g.Newest = 1, 0 }}, "update it there"},
+		"a newer worker":          {&hostileWorker{hello: func(g *greeting) { g.Oldest, g.Newest = 98, 99; g.Version = "v9\x1b[31m" }}, "update it here"},
+		"another build":           {&hostileWorker{hello: func(g *greeting) { g.Guest, g.Newest = "x", 0 }}, "install the same build on both"},
+		"an older host":           {&hostileWorker{hello: func(g *greeting) { g.Guest, g.Compat.Host = "x", 0 }}, "update it there"},
+		"a newer host":            {&hostileWorker{hello: func(g *greeting) { g.Guest, g.Compat.Host = "x", 99 }}, "update it here"},
 		"a greeting that is none": {&hostileWorker{before: workerLine + "\n"}, "unexpected end of JSON"},
 		"noise without end":       {&hostileWorker{before: strings.Repeat("noise\n", 20_000)}, "no greeting"},
 		"a line without end":      {&hostileWorker{before: strings.Repeat("x", 200_000)}, "no greeting"},
@@ -436,7 +438,7 @@ func FuzzGreeting(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		var g greeting
 		if readLine(bufio.NewReaderSize(bytes.NewReader(data), maxHello), workerLine, &g) == nil {
-			_ = greeting{Protocol: Protocol}.checkCompatible(g)
+			_, _, _ = greeting{Compat: Here()}.agree(g)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"sync"
@@ -36,8 +37,8 @@ type link struct {
 	published *tree
 }
 
-// connect opens a stream, exchanges greetings and waits until the worker is ready.
-func connect(ctx context.Context, dial Dial, here greeting) (*link, error) {
+// connect opens a stream, exchanges greetings, sends the files of guests if those of the worker differ, and waits until it is ready.
+func connect(ctx context.Context, dial Dial, here greeting, guest fs.FS) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	stream, err := dial(ctx)
@@ -46,7 +47,7 @@ func connect(ctx context.Context, dial Dial, here greeting) (*link, error) {
 	}
 	l := &link{wire: newWire(bufio.NewReaderSize(stream, maxHello), stream)}
 	stop := context.AfterFunc(ctx, func() { _ = l.wire.Close() })
-	err = l.greet(here)
+	err = l.greet(here, guest)
 	if err == nil {
 		err = l.startHTTP(ctx)
 	}
@@ -65,7 +66,7 @@ func connect(ctx context.Context, dial Dial, here greeting) (*link, error) {
 	return nil, err
 }
 
-func (l *link) greet(here greeting) error {
+func (l *link) greet(here greeting, guest fs.FS) error {
 	ahead, ok := l.wire.Reader.(*bufio.Reader)
 	if !ok {
 		return errors.New("the wire cannot be read ahead")
@@ -73,10 +74,14 @@ func (l *link) greet(here greeting) error {
 	if err := readLine(ahead, workerLine, &l.worker); err != nil {
 		return err
 	}
-	if err := here.checkCompatible(l.worker); err != nil {
-		return err
+	_, send, err := here.agree(l.worker)
+	if err == nil {
+		err = writeLine(l.wire, here)
 	}
-	if err := writeLine(l.wire, here); err != nil {
+	if err == nil && send {
+		err = writeGuest(l.wire, guest)
+	}
+	if err != nil {
 		return err
 	}
 	var ready readiness

@@ -13,23 +13,15 @@ package remote
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"sync"
 	"time"
 
-	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 )
-
-// Protocol is the version of the wire protocol. Both sides must have the same.
-const Protocol = 2
 
 // The kinds of messages in addition to those of the bridge.
 const (
@@ -60,12 +52,12 @@ const (
 type greeting struct {
 	// Sallyport is "worker" or "gateway". It must be the first field: the line is recognized by it.
 	Sallyport string `json:"sallyport"`
-	Protocol  int    `json:"protocol"`
-	Version   string `json:"version"`
+	Compat
+	Version string `json:"version"`
 	// Guest is the digest of the guest's files, which generated wrappers depend on.
 	Guest string `json:"guest"`
-	// Host configures the worker's host.
-	Host *hostOptions `json:"host,omitempty"`
+	// Settings configure the worker's host.
+	Settings *hostOptions `json:"host,omitempty"`
 }
 
 // hostOptions are the fields of sandbox.Options that the gateway sets.
@@ -108,45 +100,6 @@ func readLine(r *bufio.Reader, begin string, v any) error {
 		}
 	}
 	return errors.New("no greeting received")
-}
-
-// checkCompatible returns an error that says what to do if the two sides are not compatible. here is this side.
-func (here greeting) checkCompatible(there greeting) error {
-	version := sanitize.Line(there.Version, 60)
-	switch {
-	case there.Protocol < here.Protocol:
-		return fmt.Errorf("the %s's sallyport (%s) is older than the %s's (%s): update it there", there.name(), version, here.name(), here.Version)
-	case there.Protocol > here.Protocol:
-		return fmt.Errorf("the %s's sallyport (%s) is older than the %s's (%s): update it here", here.name(), here.Version, there.name(), version)
-	case there.Guest != here.Guest:
-		return fmt.Errorf("sallyport is not the same on both machines (%s at the %s, %s at the %s): install the same build on both", here.Version, here.name(), version, there.name())
-	}
-	return nil
-}
-
-func (here greeting) name() string {
-	if here.Sallyport == "gateway" {
-		return "gateway"
-	}
-	return "worker"
-}
-
-// digest returns the digest of a guest's files.
-func digest(tree fs.FS) (string, error) {
-	sum := sha256.New()
-	err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(tree, path)
-		fmt.Fprintf(sum, "%d %s %d ", len(path), path, len(data))
-		sum.Write(data)
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("digest guest: %w", err)
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:32], nil
 }
 
 // wire is a stream as a net.Conn, for net/http. A caller can wait for its end.

@@ -78,7 +78,7 @@ func (w *worker) greet() (there greeting, err error) {
 	if err != nil {
 		return there, err
 	}
-	here := greeting{Sallyport: "worker", Protocol: Protocol, Version: w.opts.Version, Guest: guest}
+	here := greeting{Sallyport: "worker", Compat: Here(), Version: w.opts.Version, Guest: guest}
 	if err := writeLine(w.wire, here); err != nil {
 		return there, err
 	}
@@ -89,16 +89,20 @@ func (w *worker) greet() (there greeting, err error) {
 	if err := readLine(ahead, `{"sallyport":"gateway",`, &there); err != nil {
 		return there, err
 	}
-	return there, here.checkCompatible(there)
+	_, sent, err := here.agree(there)
+	if err == nil && sent {
+		w.opts.Host.Guest, err = readGuest(ahead, there.Guest)
+	}
+	return there, err
 }
 
 func (w *worker) openHost(there greeting) (*sandbox.Host, error) {
 	opts := w.opts.Host
-	if there.Host != nil {
-		opts.Pool, opts.SessionIdle = there.Host.Pool, there.Host.SessionIdle
-		opts.Parallel = cmp.Or(there.Host.Parallel, opts.Parallel)
-		opts.Masked = append(opts.Masked, there.Host.Masked...)
-		opts.Reuse = there.Host.Reuse
+	if there.Settings != nil {
+		opts.Pool, opts.SessionIdle = there.Settings.Pool, there.Settings.SessionIdle
+		opts.Parallel = cmp.Or(there.Settings.Parallel, opts.Parallel)
+		opts.Masked = append(opts.Masked, there.Settings.Masked...)
+		opts.Reuse = there.Settings.Reuse
 	}
 	return sandbox.New(opts)
 }

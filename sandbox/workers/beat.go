@@ -10,11 +10,14 @@ import (
 
 	"sallyport/internal/labels"
 	"sallyport/sandbox"
+	"sallyport/sandbox/remote"
 )
 
 // Beat is a heartbeat: what a worker reports about itself, every few seconds.
 type Beat struct {
 	Version string `json:"version"`
+	// Speaks are the builds of gateways that it can work with; the zero value says that it is older than this field.
+	Speaks remote.Compat `json:"speaks,omitzero"`
 	// Seats is how many programs it is meant to run at once, Busy how many it runs.
 	Seats  int               `json:"seats"`
 	Busy   int               `json:"busy"`

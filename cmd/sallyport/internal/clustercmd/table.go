@@ -11,6 +11,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/cluster"
 	"sallyport/internal/labels"
+	"sallyport/sandbox/remote"
 	"sallyport/sandbox/workers"
 )
 
@@ -74,13 +75,13 @@ func table(found []workers.Worker, placement []string) string {
 	return b.String()
 }
 
-// lacks returns what a worker lacks for some or all programs: labels, interpreters, or this version.
+// lacks returns what a worker lacks for some or all programs: labels, interpreters, or a version that works with this one.
 func lacks(w workers.Worker, placement []string) string {
 	all := labels.Missing(placement, w.Labels)
 	for _, i := range w.Lacks {
 		all = append(all, string(i))
 	}
-	if version := cli.BuildVersion(); w.Version != version {
+	if version := cli.BuildVersion(); w.Version != version && !w.Speaks.WorksWith(remote.Here()) {
 		all = append(all, "version "+version)
 	}
 	return cmp.Or(strings.Join(all, ", "), "-")
