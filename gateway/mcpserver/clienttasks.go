@@ -23,11 +23,13 @@ const (
 
 // keepsTasks reports whether the client of a request handles tasks itself.
 func keepsTasks(req mcp.Request) bool {
-	var declared struct {
-		Extensions object `json:"extensions"`
+	if !isModernRequest(req) {
+		return false
 	}
-	_ = json.Unmarshal(capabilitiesIn(req), &declared) // none then
-	return isModernRequest(req) && len(declared.Extensions[tasksExtension]) > 0
+	declared, _ := metaOf(req.GetParams())[mcp.MetaKeyClientCapabilities].(map[string]any)
+	extensions, _ := declared["extensions"].(map[string]any)
+	_, ok := extensions[tasksExtension]
+	return ok
 }
 
 // taskParams are the params of a request about a task as the SDK decodes them.

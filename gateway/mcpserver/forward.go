@@ -32,7 +32,7 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 
 // forwardParams is forward with other parameters.
 func (d *Direct) forwardParams(ctx context.Context, r *roster, method string, req mcp.Request, params object) (mcp.Result, error) {
-	if method == "tools/call" && showsApps(req) {
+	if method == "tools/call" && len(r.appTools) > 0 && showsApps(req) {
 		params = r.appCall(params)
 	}
 	call, err := route(r, method, params)

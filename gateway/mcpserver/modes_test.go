@@ -126,8 +126,14 @@ func TestSearchMode(t *testing.T) {
 		if got := call("search_tools", `{"query":"odd tool"}`); !strings.Contains(got, `{\"name\":\"odd__odd_tool\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"z\":{\"type\":\"integer\",\"maximum\":9007199254740993}`) {
 			t.Errorf("the definition is missing: %s", got)
 		}
-		if got := call("search_tools", `{}`); !strings.Contains(got, "odd (1 tool)") {
-			t.Errorf("the upstreams are missing: %s", got)
+		for _, args := range []string{`{}`, `{"detial":1}`} { // results of the gateway itself, one of them an error
+			got := call("search_tools", args)
+			if !strings.Contains(got, "odd (1 tool)") && !strings.Contains(got, "detial") {
+				t.Errorf("the upstreams are missing: %s", got)
+			}
+			if typed := strings.Contains(got, `"resultType":"complete"`); typed != (revision >= "2026") {
+				t.Errorf("%s: the type of the result: %s", revision, got)
+			}
 		}
 		for _, name := range []string{"odd__odd_tool", "odd.odd_tool"} {
 			want(t, name, call("call_tool", fmt.Sprintf(`{"name":%q,"arguments":{"z":9007199254740993}}`, name)), oddResult)
