@@ -46,10 +46,10 @@ type exchangeSite struct {
 	tokens []string // all tokens of people
 }
 
-func newExchangeSite(t *testing.T) *exchangeSite {
+func newExchangeSite(t *testing.T, life time.Duration) *exchangeSite {
 	t.Helper()
 	targets := &authserver.Exchange{Audience: exchangeAudience}
-	s := &exchangeSite{t: t, as: authserver.New(t, &authserver.Options{OpenID: true, Exchange: targets, Clients: []authserver.Client{
+	s := &exchangeSite{t: t, as: authserver.New(t, &authserver.Options{OpenID: true, Life: life, Exchange: targets, Clients: []authserver.Client{
 		{ID: "gw", Secret: "secret-of-the-gateway", RedirectURIs: []string{"http://127.0.0.1/login/callback"}, Exchanges: true},
 	}})}
 	s.tickets, s.notes = oauthtest.New(t, s.as, nil), oauthtest.New(t, s.as, nil)
@@ -150,10 +150,10 @@ func (s *exchangeSite) stop() {
 // exchanges the tokens with which their clients call. A caller without one gets an error at once.
 func TestTokenExchange(t *testing.T) {
 	testutil.Long(t)
-	s := newExchangeSite(t)
+	s := newExchangeSite(t, 0)
 	ada, bob := dialAs(t, s.url, s.token("ada", time.Hour), nil), dialAs(t, s.url, s.token("bob", time.Hour), nil)
 	found, err := callHTTP(t.Context(), ada, &mcp.CallToolParams{Name: "search_tools", Arguments: map[string]any{"query": "whoami"}})
-	if err != nil || !strings.Contains(found, "tickets") {
+	if err != nil || !strings.Contains(found, "from servers.tickets import") {
 		t.Errorf("ada finds %s, %v", found, err)
 	}
 	var work sync.WaitGroup
@@ -186,6 +186,34 @@ func TestTokenExchange(t *testing.T) {
 	}
 	if n := len(s.logins()); n != 2 {
 		t.Errorf("%d logins are stored, want those of ada and bob", n)
+	}
+	s.as.ChangeExchanged(func(response map[string]any) { response["issued_token_type"] = "urn:example:other" })
+	carl := dialAs(t, s.url, s.token("carl", time.Hour), nil)
+	for range 4 { // the pause before the next attempt becomes longer
+		if got := s.who(carl); !strings.Contains(got, "token of another type") {
+			t.Errorf("carl, with a bad token of the provider: %s", got)
+		}
+	}
+	s.as.ChangeExchanged(nil)
+	if got := s.who(dialAs(t, s.url, s.token("carl", 2*time.Hour), nil)); !strings.Contains(got, "carl") {
+		t.Errorf("carl, with another token: %s", got)
+	}
+	s.stop()
+}
+
+// TestTokenExchangeEnds: work that goes on without the person gets an error at once when neither its token nor the exchanged one is
+// valid any more, and the next program with a new token works at once.
+func TestTokenExchangeEnds(t *testing.T) {
+	testutil.Long(t)
+	s := newExchangeSite(t, 2*time.Second)
+	ada := dialAs(t, s.url, s.token("ada", 9*time.Second), nil)
+	begun := time.Now()
+	got, err := callHTTP(t.Context(), ada, program("import time\nfrom servers.tickets import whoami\nprint(whoami())\ntime.sleep(8)\nwhoami()"))
+	if err != nil || !strings.Contains(got, "ada") || !strings.Contains(got, "this caller has none that is valid") || time.Since(begun) > 40*time.Second {
+		t.Errorf("after %v: %s, %v", time.Since(begun), got, err)
+	}
+	if got := s.who(dialAs(t, s.url, s.token("ada", time.Hour), nil)); !strings.Contains(got, "ada") {
+		t.Errorf("with a new token: %s", got)
 	}
 	s.stop()
 }
@@ -247,7 +275,7 @@ func (s *exchangeSite) ask(web *http.Client, method, path, body string) (status 
 // the connection came. At the logout, or when the provider ends the session, what was got in exchange is revoked and deleted.
 func TestTokenExchangeOfSessions(t *testing.T) {
 	testutil.Long(t)
-	s := newExchangeSite(t)
+	s := newExchangeSite(t, 0)
 	whoami := func(web *http.Client, upstream string) string {
 		_, _, body := s.ask(web, http.MethodPost, "/tools/call/"+upstream+"/whoami", "{}")
 		return body

@@ -190,14 +190,15 @@ func (p *people) open(who string) *person {
 	return one
 }
 
-// noticeLogin resets a session that waits for a login, if its principal has logged in, at a page or by another process.
+// noticeLogin resets a session that waits for a login, if its principal has logged in, at a page or by another process; and one that
+// failed, if its principal comes with another token to exchange.
 func (o *person) noticeLogin() {
 	state := o.State()
-	if !state.Login || o.login == nil {
+	if o.login == nil || state.Status != upstream.Failed && state.Status != upstream.Parked {
 		return
 	}
 	status, err := o.login.Status()
-	if err == nil && status.LoggedIn && (status.Since.After(state.Since) || status.Renewed.After(state.Since)) {
+	if err == nil && status.LoggedIn && (state.Login || status.Exchanged) && (status.Since.After(state.Since) || status.Renewed.After(state.Since)) {
 		o.Reset()
 	}
 }

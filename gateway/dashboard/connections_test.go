@@ -18,7 +18,8 @@ func (logins) Connections(context.Context) []connections.Connection {
 	return []connections.Connection{
 		{Upstream: "crm", Name: "crm", Status: oauth.Status{LoggedIn: true, Since: noon, Issuer: "https://login.example", Scopes: []string{"read"}}},
 		{Upstream: "mail", Name: "mail", Key: true, Status: oauth.Status{LoggedIn: true, Since: noon}},
-		{Upstream: "evil", Name: evil, Description: evil, Shared: true, Error: evil, Status: oauth.Status{Ended: evil, Issuer: evil, Scopes: []string{evil}}},
+		{Upstream: "wiki", Name: "wiki", Provider: "https://sso.example", ExchangeOnly: true, Status: oauth.Status{LoggedIn: true, Exchanged: true, Since: noon}},
+		{Upstream: "evil", Name: evil, Description: evil, Shared: true, Error: evil, Provider: evil, Status: oauth.Status{Ended: evil, Issuer: evil, Scopes: []string{evil}}},
 	}
 }
 
@@ -70,6 +71,7 @@ var connectionPages = map[string][]string{
 	"/ui/connections":             {"crm", "connected", "no login", "all principals"},
 	"/ui/connections/crm":         {"Connect again", "Disconnect", "https://login.example", "<code>read</code>"},
 	"/ui/connections/mail":        {"Replace the key", "Disconnect", `type="password" name="key"`, `autocomplete="off"`},
+	"/ui/connections/wiki":        {"in exchange for that of your sign-in at https://sso.example; there is no other login", "Disconnect"},
 	"/ui/connections/evil":        {"The login cannot be read", "All principals use this login."},
 	"/ui/connections/crm?scope=a": {"Requested", `name="scope" value="a"`},
 }

@@ -30,6 +30,7 @@ type realm struct {
 	as        *authserver.Server
 	origin    string
 	directory *access.Directory
+	subjects  *access.Subjects
 }
 
 // newRealm starts both. Ann is in the group ops, which is the role operator; bob in dev, which is user; eve in no group.
@@ -44,8 +45,8 @@ func newRealm(t *testing.T, refresh time.Duration, change func(*config.Login)) *
 	if change != nil {
 		change(login)
 	}
-	p := &realm{t: t, as: as, directory: access.NewDirectory()}
-	opts := &httpserver.Options{Logger: testutil.Logger(t), API: http.HandlerFunc(sayWho), Dashboard: pages{}, Directory: p.directory, Settings: config.HTTP{
+	p := &realm{t: t, as: as, directory: access.NewDirectory(), subjects: access.NewSubjects()}
+	opts := &httpserver.Options{Logger: testutil.Logger(t), API: http.HandlerFunc(sayWho), Dashboard: pages{}, Directory: p.directory, Subjects: p.subjects, Settings: config.HTTP{
 		Login:    login,
 		Identity: identity.Expressions{Principal: "claims.email", Groups: "claims.groups", Roles: identity.Roles{User: `"dev" in groups`, Operator: `"ops" in groups`}},
 	}}

@@ -18,7 +18,7 @@ type Subject struct {
 	Issuer, ID string
 	// Expires is when it expires; zero if unknown.
 	Expires time.Time
-	// Seen is when the principal came with it.
+	// Seen is when the principal first came with it.
 	Seen time.Time
 }
 
@@ -28,6 +28,11 @@ func (s Subject) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.Kind+"
 // usable reports whether a token is valid long enough for a request.
 func (s Subject) usable(now time.Time) bool {
 	return s.Token != "" && s.ID != "" && (s.Expires.IsZero() || now.Add(subjectMargin).Before(s.Expires))
+}
+
+// outlives reports whether a token expires later than another one.
+func (s Subject) outlives(other Subject) bool {
+	return !s.Expires.IsZero() && !other.Expires.IsZero() && s.Expires.After(other.Expires)
 }
 
 const (
@@ -89,7 +94,8 @@ func (s *Subjects) put(principal string, one Subject) (other bool) {
 		}
 	}
 	key := subjectKey{principal, one.Issuer, one.Kind}
-	if known, ok := s.tokens[key]; ok && !known.Expires.IsZero() && known.Expires.After(one.Expires) && !one.Expires.IsZero() {
+	known, ok := s.tokens[key]
+	if ok && (known.Token == one.Token || known.outlives(one)) {
 		return other
 	}
 	s.sweep(now)

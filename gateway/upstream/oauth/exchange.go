@@ -294,6 +294,9 @@ func (e *exchanger) status(r *record) (Status, bool) {
 	if e.made(r, subject) && (r.usable(e.h.opts.Now()) || present) {
 		s := r.status()
 		s.LoggedIn, s.Renewable, s.Exchanged = true, present, true
+		if subject.Seen.After(s.Renewed) {
+			s.Renewed = subject.Seen
+		}
 		return s, true
 	}
 	stale := r != nil && r.Terms != "" // of another person, by other settings, or expired

@@ -1,6 +1,7 @@
 package oauth_test
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -288,6 +289,29 @@ func TestExchangeOrLogin(t *testing.T) {
 	}
 	if err := e.tryLogin(e.exchanger(nil), &authserver.Browser{}); err == nil || !strings.Contains(err.Error(), "it needs no login") {
 		t.Errorf("a login that the settings do not have: %v", err)
+	}
+}
+
+// TestExchangeKeepsNothing: a refresh token is not stored, and an error does not show the token that a provider repeats.
+func TestExchangeKeepsNothing(t *testing.T) {
+	e := newExchangeWorld(t)
+	e.comes("ada", nil)
+	e.as.ChangeExchanged(func(response map[string]any) { response["refresh_token"] = "refresh-token-of-ada" })
+	if got := e.who(e.exchanger(nil)); got != "ada" {
+		t.Errorf("the caller is %q", got)
+	}
+	if text := e.readStored(); strings.Contains(text, "refresh-token-of-ada") {
+		t.Errorf("stored: %s", text)
+	}
+	echo := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": "invalid_request", "error_description": "bad token " + r.FormValue("subject_token")})
+	}))
+	_, err := e.exchanger(func(x *oauth.Exchange, _ *oauth.Settings) { x.TokenEndpoint = echo.URL + "/token" }).Token(t.Context())
+	wantText(t, err, "refuses: invalid_request")
+	if strings.Contains(err.Error(), "bad token") {
+		t.Errorf("the error repeats the token: %v", err)
 	}
 }
 
