@@ -206,16 +206,17 @@ func TestProgramsClick(t *testing.T) {
 	wantFirst(t, g, "eve", "create a ticket", first)
 }
 
-// oracle is an embeddings endpoint that knows one thing: that to bin is to delete.
+// oracle is an embeddings endpoint that knows one thing, that to bin is to delete, and the built-in trial of models.
 type oracle struct {
 	web   *httptest.Server
 	down  atomic.Bool
 	asked atomic.Int32
+	tools map[string]int // of the trial
 }
 
 func newOracle(t *testing.T) *oracle {
 	t.Helper()
-	o := &oracle{}
+	o := &oracle{tools: trialTools(t)}
 	o.web = tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.asked.Add(1)
 		if o.down.Load() {
@@ -226,7 +227,7 @@ func newOracle(t *testing.T) *oracle {
 		_ = json.NewDecoder(r.Body).Decode(&in)
 		var data []map[string]any
 		for i, text := range in.Input {
-			v := []float64{.1, .1, .1}
+			v := append([]float64{.1, .1, .1}, o.trial(text)...)
 			for word, at := range map[string]int{"throw": 0, "bin": 0, "add": 1} {
 				if strings.Contains(strings.ToLower(text), word) {
 					v[at]++
@@ -238,6 +239,66 @@ func newOracle(t *testing.T) *oracle {
 	}))
 	t.Cleanup(o.web.Close)
 	return o
+}
+
+// trial is the part of a vector that says which tool of the trial a text means.
+func (o *oracle) trial(text string) []float64 {
+	v := make([]float64, 100)
+	if _, about, ok := strings.Cut(text, ". "); ok {
+		text = about
+	}
+	if n, ok := o.tools[text]; ok {
+		v[n] = 3
+	}
+	return v
+}
+
+// trialTools are the numbers of the tools of the trial, by their descriptions and queries.
+func trialTools(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile("toolsearch/trial.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, n := map[string]int{}, 0
+	for line := range strings.Lines(string(text)) {
+		if query, ok := strings.CutPrefix(line, "? "); ok {
+			tools[strings.TrimSpace(query)] = n
+		} else if _, about, ok := strings.Cut(line, ": "); ok {
+			n++
+			tools[strings.TrimSpace(about)] = n
+		}
+	}
+	return tools
+}
+
+// TestEmbeddingsWorse: a model that makes searches worse is not used, and the log says so; the verdict is kept.
+func TestEmbeddingsWorse(t *testing.T) {
+	o, log := newOracle(t), &records{}
+	o.tools = nil
+	cfg := settings(map[string]*site{"calc": newSite(t, calc)})
+	cfg.Search.Embeddings = o.settings()
+	dir := t.TempDir()
+	for run := range 2 {
+		g := open(t, cfg, &gateway.Options{CacheDir: dir, Logger: slog.New(log)})
+		g.Catalog.WaitConnected(t.Context())
+		testutil.Eventually(t, "the model is judged", 20*time.Second, func() bool {
+			return len(log.find("the model of embeddings makes searches worse, so it counts less or not")) > run
+		})
+		query := 0
+		testutil.Eventually(t, "a search does not ask the model", 20*time.Second, func() bool { // the tools are embedded meanwhile
+			asked := o.asked.Load()
+			query++
+			search(t, g, toolsearch.Request{Query: fmt.Sprintf("query %d that nobody sent before", query), Detail: toolsearch.Names})
+			return o.asked.Load() == asked
+		})
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if kept, err := filepath.Glob(filepath.Join(dir, "embeddings", "trial-*.json")); err != nil || len(kept) != 1 {
+		t.Errorf("%q, %v", kept, err)
+	}
 }
 
 func (o *oracle) settings() *config.Embeddings {

@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	// fuseRank damps reciprocal ranks: the larger it is, the less ranks differ. alsoWeight is the weight of the other
-	// ranking relative to the own one: a weak model costs little, see bench/results/ranking-steps.txt.
-	fuseRank, alsoWeight = 10, 0.3
+	// AlsoWeight is the usual weight of another ranking relative to the own one: a weak model costs little, see
+	// bench/results/ranking-steps.txt.
+	AlsoWeight = 0.3
+	// fuseRank damps reciprocal ranks: the larger it is, the less ranks differ.
+	fuseRank = 10
 	// maxAlso is how many entries of the other ranking are read.
 	maxAlso = 100
 	// favourBoost is the boost of a favoured document, as a share of the best score: it
@@ -20,10 +22,11 @@ const (
 
 // fuse merges the ranking with another by reciprocal rank. It adds documents that
 // only the other ranking has.
-func (r *search) fuse(also []tool.ID) {
+func (r *search) fuse(also []tool.ID, weight float64) {
 	if len(also) == 0 {
 		return
 	}
+	weight = cmp.Or(weight, AlsoWeight)
 	own := r.best(len(r.work.hit))
 	worth := make(map[int32]float64, len(own)+len(also))
 	for i, ord := range own {
@@ -31,12 +34,12 @@ func (r *search) fuse(also []tool.ID) {
 	}
 	for i, id := range also[:min(len(also), maxAlso)] {
 		if ord, ok := r.placeOf(id); ok {
-			worth[ord] += alsoWeight / float64(fuseRank+i+1)
+			worth[ord] += weight / float64(fuseRank+i+1)
 		}
 	}
 	top := r.top()
 	for ord, sum := range worth {
-		r.boost(ord, top*sum*(fuseRank+1)/(1+alsoWeight)-r.work.score[ord])
+		r.boost(ord, top*sum*(fuseRank+1)/(1+weight)-r.work.score[ord])
 	}
 }
 

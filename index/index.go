@@ -33,6 +33,8 @@ type Query struct {
 	Favour map[tool.ID]float64
 	// Also is another ranking of the tools for this query, best first; both are fused by reciprocal rank.
 	Also []tool.ID
+	// AlsoWeight is the weight of Also relative to the index's own ranking; 0 is [AlsoWeight].
+	AlsoWeight float64
 }
 
 // Hit is one matching document.

@@ -136,7 +136,7 @@ func (r *search) refine(ctx context.Context) error {
 // results returns the ranked hits: exact names first, then by score, then by id.
 func (r *search) results(q Query) Results {
 	r.favour(q.Favour)
-	r.fuse(q.Also)
+	r.fuse(q.Also, q.AlsoWeight)
 	r.demoteDuplicates()
 	pinned := r.pin()
 	top := r.best(orDefault(q.Limit))

@@ -1,6 +1,7 @@
 package toolsearch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -52,7 +53,10 @@ func (s *feedbackStore) close() error {
 type ranker struct {
 	*embeddings.Ranker
 	settings config.Embeddings
+	weight   atomic.Pointer[float64] // in searches; 0 is not used, nil is not judged yet
 	unwatch  func()
+	stop     context.CancelFunc // ends the judgment
+	work     sync.WaitGroup
 }
 
 func (r *ranker) close() error {
@@ -60,6 +64,8 @@ func (r *ranker) close() error {
 		return nil
 	}
 	r.unwatch()
+	r.stop()
+	r.work.Wait()
 	return r.Close()
 }
 
@@ -136,7 +142,11 @@ func (sr *Searcher) openEmbeddings(cfg *config.Embeddings) *ranker {
 	}
 	unwatch := sr.opts.Catalog.Watch(show)
 	show()
-	return &ranker{r, *cfg, unwatch}
+	one := &ranker{Ranker: r, settings: *cfg, unwatch: unwatch}
+	ctx, stop := context.WithCancel(context.Background())
+	one.stop = stop
+	one.work.Go(func() { one.judge(ctx, sr, opts.Dir) })
+	return one
 }
 
 // EmbeddingsOf converts the settings of an endpoint for package embeddings.
@@ -164,17 +174,17 @@ func embeddingTexts(s *catalog.Snapshot) []embeddings.Document {
 		if !callable[d.ID] {
 			continue
 		}
-		name := d.Wire
-		if name == "" {
-			name = d.ID.Name
-		}
-		text := splitName(d.ID.Upstream) + ": " + splitName(name) + ". " + sanitize.Line(d.Title+" "+d.Description, maxToolText)
-		if about := sanitize.Line(d.Upstream, maxUpstreamText); about != "" {
-			text += " (" + about + ")"
-		}
-		all = append(all, embeddings.Document{ID: d.ID, Text: text})
+		all = append(all, embeddings.Document{ID: d.ID, Text: embeddedText(&d)})
 	}
 	return all
+}
+
+func embeddedText(d *index.Doc) string {
+	text := splitName(d.ID.Upstream) + ": " + splitName(cmp.Or(d.Wire, d.ID.Name)) + ". " + sanitize.Line(d.Title+" "+d.Description, maxToolText)
+	if about := sanitize.Line(d.Upstream, maxUpstreamText); about != "" {
+		text += " (" + about + ")"
+	}
+	return text
 }
 
 // splitName splits a name into words: createIssue and create_issue are "create issue".
@@ -202,13 +212,23 @@ func (sr *Searcher) addSignals(ctx context.Context, q *index.Query) (words map[s
 	}
 	if r := sr.rerankers.embeddings.Load(); r != nil {
 		only := sr.opts.Endpoints.Of(ctx)
-		q.Also = r.Rank(ctx, q.Text, func(id tool.ID) bool { return (q.Upstream == "" || id.Upstream == q.Upstream) && only.Has(id) })
+		q.Also, q.AlsoWeight = r.rank(ctx, q.Text, func(id tool.ID) bool { return (q.Upstream == "" || id.Upstream == q.Upstream) && only.Has(id) })
 	}
 	if store := sr.rerankers.feedback.Load(); store != nil {
 		words = sr.opts.Catalog.Weigh(ctx, q.Text)
 		q.Favour = store.Boost(tool.Principal(ctx), words, sr.opts.Catalog.Digest)
 	}
 	return words
+}
+
+// rank ranks as [embeddings.Ranker.Rank] does, with the weight of the ranking; nil if the model makes searches worse.
+func (r *ranker) rank(ctx context.Context, query string, keep func(tool.ID) bool) (ids []tool.ID, weight float64) {
+	if judged := r.weight.Load(); judged != nil {
+		if weight = *judged; weight == 0 {
+			return nil, 0
+		}
+	}
+	return r.Rank(ctx, query, keep), weight
 }
 
 // recordSearch records which tools were shown for a query, to match later calls.

@@ -9,6 +9,7 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/embeddings"
 	"sallyport/gateway/toolsearch"
+	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/sandbox"
 )
@@ -31,8 +32,25 @@ func checkEmbeddings(ctx context.Context, cfg config.Embeddings) finding {
 		check.Fix = "try again, for a model may have to be loaded first; else raise search.embeddings.timeout in upstreams.yaml, or use a faster endpoint"
 	default:
 		check.Detail = fmt.Sprintf("vectors of %d numbers, in %s", dim, took.Round(time.Millisecond))
+		judgeEmbeddings(ctx, cfg, &check)
 	}
 	return finding{Check: check}
+}
+
+// judgeEmbeddings adds to the check what the model does to searches.
+func judgeEmbeddings(ctx context.Context, cfg config.Embeddings, check *sandbox.Check) {
+	v, err := toolsearch.JudgeEmbeddings(ctx, cfg)
+	if err != nil {
+		check.Warn, check.Detail, check.Fix = true, check.Detail+"; its searches cannot be judged: "+err.Error(), "try again"
+		return
+	}
+	check.Detail += fmt.Sprintf("; searches for the right tool score %.2f with it, %.2f without", v.WithModel, v.Words)
+	if v.Weight < index.AlsoWeight {
+		check.Warn, check.Fix = true, "set query_prefix and document_prefix to those of the model's card, or choose a model for retrieval; until then it counts less"
+	}
+	if v.Weight == 0 {
+		check.Detail += ": it is not used"
+	}
 }
 
 func embeddingsRemedy(why string) string {
