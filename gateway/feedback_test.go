@@ -286,7 +286,7 @@ func TestEmbeddingsWorse(t *testing.T) {
 			return len(log.find("the model of embeddings makes searches worse, so it counts less or not")) > run
 		})
 		query := 0
-		testutil.Eventually(t, "a search does not ask the model", 20*time.Second, func() bool { // the tools are embedded meanwhile
+		testutil.Eventually(t, "a search does not ask the model", 20*time.Second, func() bool { // the tools are embedded at the same time
 			asked := o.asked.Load()
 			query++
 			search(t, g, toolsearch.Request{Query: fmt.Sprintf("query %d that nobody sent before", query), Detail: toolsearch.Names})

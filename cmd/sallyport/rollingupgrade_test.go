@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// nextBuild builds a sallyport that stands for the next release: it speaks a newer version of the protocol of workers too, and other files of
+// nextBuild builds a sallyport as the next release may be: it speaks a newer version of the protocol of workers too, and other files of
 // guests, in which sallyport.together has a name BUILD.
 func nextBuild(t *testing.T) string {
 	t.Helper()

@@ -95,7 +95,7 @@ func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return h.recordsWith(ctx, nil)
 }
 
-// recordsWith is as Records, without records in the store whose JSON does not pass a test; nil is no test.
+// recordsWith is as Records, but leaves out records in the store if their JSON does not pass a test; nil is no test.
 func (h *History) recordsWith(ctx context.Context, test func([]byte) bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		whose, operator := KeyOf(tool.Principal(ctx)), tool.Operator(ctx) != ""

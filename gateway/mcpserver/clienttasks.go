@@ -80,7 +80,7 @@ func (d *Direct) task(ctx context.Context, method string, req mcp.Request) (mcp.
 	return toResponse(ctx, method, true, raw, err)
 }
 
-// taskCaller returns what a task is bound to: nobody else can use its ID.
+// taskCaller returns what a task is bound to: no other caller can use its ID.
 func taskCaller(ctx context.Context) []byte {
 	return encode([]string{tool.Principal(ctx), tool.Endpoint(ctx)})
 }

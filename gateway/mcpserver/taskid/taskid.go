@@ -22,7 +22,7 @@ const (
 
 // Task is a task of an upstream.
 type Task struct {
-	// Tool is the tool whose call became the task.
+	// Tool is the tool that was called; the call became the task.
 	Tool tool.ID
 	// Wire is the upstream's own ID.
 	Wire string
