@@ -27,6 +27,7 @@ import (
 	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/budget"
+	"sallyport/gateway/upstream/oauth"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 	"sallyport/internal/store"
@@ -125,7 +126,11 @@ func (g *Gateway) openConnections() (auth func(up config.Upstream, principal str
 	})
 	g.opts.Subjects.Use(g.Connections.KeepsTokensOf, g.Connections.ForgetExchanged)
 	return func(up config.Upstream, principal string) upstream.Authorizer {
-		return g.opts.PersonAuth(up, principal)
+		login := g.opts.PersonAuth(up, principal)
+		if h, ok := login.(*oauth.Handler); ok {
+			h.OnExchange(func(ctx context.Context) { g.Connections.Exchanged(ctx, up.ID, principal) })
+		}
+		return login
 	}, g.Connections.Await
 }
 

@@ -13,8 +13,8 @@ import (
 // shownTimeout bounds the wait until the tools that a login has shown can be imported.
 const shownTimeout = 5 * time.Second
 
-// AwaitLogins waits until the caller has logged in to the upstreams with auth.per: principal that a program imports and whose tools
-// are unknown, as nobody has logged in yet: no call of the program could wait. client is asked to open the page; nil for none.
+// AwaitLogins waits until the caller has logged in to the upstreams with auth.per: principal that a program imports, if their tools
+// are unknown before the first login: no call of the program could wait. client is asked to open the page; nil for none.
 // visible reports whether the caller sees an upstream. Without a login the program finds no wrappers, and an error that says so.
 func AwaitLogins(ctx context.Context, c *Catalog, code string, client tool.Peer, visible func(id string) bool) {
 	if tool.Principal(ctx) == "" {

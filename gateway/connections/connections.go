@@ -324,9 +324,21 @@ func (c *Connections) ForgetExchanged(ctx context.Context, principal string) {
 		if status, err := login.Status(); err == nil && !status.Exchanged {
 			continue
 		}
-		if _, _, err := login.Logout(ctx); err != nil {
+		was, _, err := login.Logout(ctx)
+		if was {
+			err = errors.Join(err, c.record(tool.WithPrincipal(ctx, principal), audit.UpstreamLogout, key{up.ID, principal}))
+		}
+		if err != nil {
 			c.opts.Logger.WarnContext(ctx, "forget exchanged tokens", "upstream", up.ID, "principal", principal, "error", err)
 		}
+	}
+}
+
+// Exchanged records that a principal has come to an upstream by the exchange of its token.
+func (c *Connections) Exchanged(ctx context.Context, id, principal string) {
+	err := c.opts.Audit(tool.WithPrincipal(ctx, principal), audit.Event{Kind: audit.UpstreamLogin, Tool: id, Note: "by token exchange"})
+	if err != nil {
+		c.opts.Logger.WarnContext(ctx, "audit token exchange", "upstream", id, "principal", principal, "error", err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"sallyport/gateway/connections"
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/gateway/upstream/oauth/oauthtest"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
@@ -38,6 +39,8 @@ type house struct {
 	as  *authserver.Server
 	rs  *oauthtest.Resource
 	dir string
+	// subjects has the tokens of principals; nil for none.
+	subjects *access.Subjects
 }
 
 func newHouse(t *testing.T, wait string) *house {
@@ -74,6 +77,9 @@ func (h *house) open(settings string, opts *gateway.Options) {
 // authorizer returns the login of a principal, of "" the one that all share.
 func (h *house) authorizer(up config.Upstream, principal string) oauth.Authorizer {
 	settings := oauth.Settings{ID: up.ID, URL: up.URL, Store: "file", Principal: principal, LoginPage: connections.Page(site, up.ID)}
+	if e := up.Auth.Exchange; e != nil && principal != "" {
+		settings.Exchange = &oauth.Exchange{Exchange: *e, Subject: func(issuer, kind string) (access.Subject, bool) { return h.subjects.Get(principal, issuer, kind) }}
+	}
 	opts := &oauth.Options{Dir: filepath.Join(h.dir, "auth")}
 	if up.Auth.Type == config.AuthKey {
 		return oauth.NewKey(settings, up.Auth.Header, opts)

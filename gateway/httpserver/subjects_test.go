@@ -2,6 +2,7 @@ package httpserver_test
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -93,9 +94,7 @@ func TestSubjectsOfClients(t *testing.T) {
 		"dan":  {map[string]any{"scope": "mail"}, ""},
 	} {
 		claims := map[string]any{"iss": as.URL, "sub": who, "aud": audience, "scope": "tools", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
-		for name, value := range test.change {
-			claims[name] = value
-		}
+		maps.Copy(claims, test.change)
 		token := as.Sign(t, claims)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, origin+"/executions", http.NoBody)
 		if err != nil {

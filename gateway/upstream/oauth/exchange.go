@@ -38,6 +38,8 @@ type exchanger struct {
 	*Exchange
 	route
 	h *Handler // its store, lock and clock
+	// began is called after the first exchange for a person; nil for none.
+	began func(ctx context.Context)
 }
 
 // newExchanger returns nil for settings without an exchange. Its client follows no redirect: the identity provider is that of the
@@ -50,7 +52,14 @@ func newExchanger(h *Handler) *exchanger {
 	g := newGuard(cmp.Or(s.TokenEndpoint, s.Issuer))
 	web := g.client(h.opts.Client)
 	web.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
-	return &exchanger{s, route{g, web}, h}
+	return &exchanger{Exchange: s, route: route{g, web}, h: h}
+}
+
+// OnExchange makes f be called after the first exchange for a person. Call it before the handler is used.
+func (h *Handler) OnExchange(f func(ctx context.Context)) {
+	if h.exchange != nil {
+		h.exchange.began = f
+	}
 }
 
 // subject returns the token of the principal.
@@ -143,7 +152,7 @@ func (e *exchanger) newToken(ctx context.Context, subject access.Subject, refuse
 		if known {
 			r.Since = old.Since
 		}
-		return r.Secret.Access, e.keep(r)
+		return r.Secret.Access, e.keep(ctx, r, !known)
 	case known && old.Secret.Access != refused && old.usable(e.h.opts.Now()):
 		e.h.log.Warn("token not exchanged, the old one is still good", "err", err)
 		return old.Secret.Access, nil
@@ -153,12 +162,18 @@ func (e *exchanger) newToken(ctx context.Context, subject access.Subject, refuse
 
 // keep stores a record, unless its person has logged out during the exchange: then the logout waits for the lock, or has deleted the
 // records already.
-func (e *exchanger) keep(r *record) error {
+func (e *exchanger) keep(ctx context.Context, r *record, first bool) error {
 	if now, ok := e.subject(); !ok || person(now) != r.Person {
 		return e.needSubject()
 	}
 	e.h.log.Info("token exchanged", "expires", r.Expires)
-	return e.h.store.write(r)
+	if err := e.h.store.write(r); err != nil {
+		return err
+	}
+	if first && e.began != nil {
+		e.began(ctx)
+	}
+	return nil
 }
 
 // trade returns the record of a new token.
