@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"sallyport/internal/hostdial"
 )
 
 const (
@@ -40,13 +45,43 @@ type fetcher struct {
 
 func newFetcher(hosts []string) *fetcher {
 	f := &fetcher{hosts: hosts}
-	f.client = &http.Client{Timeout: fetchTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	if usual, ok := http.DefaultTransport.(*http.Transport); ok {
+		transport = usual.Clone()
+	}
+	transport.DialContext = dialGranted
+	f.client = &http.Client{Transport: transport, Timeout: fetchTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) >= 5 {
 			return errors.New("more than 5 redirects")
 		}
 		return f.check(r.URL)
 	}}
 	return f
+}
+
+// dialGranted connects to a host that the operator granted, which may be one of a private network, but never the metadata of a cloud.
+func dialGranted(ctx context.Context, _, address string) (net.Conn, error) {
+	name, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := hostdial.Host{Name: name, Port: uint16(number), Private: true}.Dial(ctx, addresses)
+	if err != nil {
+		return nil, fmt.Errorf("host %.100s cannot be reached: %w", name, err)
+	}
+	return conn, nil
+}
+
+// addresses returns an address as it is, and those of a name.
+func addresses(ctx context.Context, name string) ([]netip.Addr, error) {
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return []netip.Addr{ip}, nil
+	}
+	return hostdial.Resolve(ctx, name)
 }
 
 // check returns an error for a URL that the plugin may not reach.

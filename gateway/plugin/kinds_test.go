@@ -125,7 +125,7 @@ func TestGrants(t *testing.T) {
 	t.Parallel()
 	service := newService(t)
 	host := strings.TrimPrefix(service.URL, "https://")
-	manifest := "tools: [load, leak]\nhosts: [\"" + host + "\"]\nsecrets: [KEY]\nfiles: [prices]\n"
+	manifest := "tools: [load, leak]\nhosts: [\"" + host + "\", 169.254.169.254]\nsecrets: [KEY]\nfiles: [prices]\n"
 	const code = `
 import base64, sallyport
 
@@ -141,15 +141,16 @@ def leak():
 `
 	h := open(t, "", one("tariff", manifest, code))
 	h.refused("tariff.load", `{"url":"https://example.com"}`, "there is no")
-	if status, why := h.status("tariff"); status != "held" || !strings.Contains(why, "it asks for what upstreams.yaml does not grant: plugins: {tariff: {hosts: ["+host+"], secrets: {KEY: ...}, files: {prices: ...}}}") {
+	if status, why := h.status("tariff"); status != "held" || !strings.Contains(why, "it asks for what upstreams.yaml does not grant: plugins: {tariff: {hosts: ["+host+"], hosts: [169.254.169.254], secrets: {KEY: ...}, files: {prices: ...}}}") {
 		t.Errorf("it is %s: %s", status, why)
 	}
 	write(t, h.dir, files{"prices/list.txt": "pen 1.50"})
 	t.Log("granted")
-	g := reopen(t, h.dir, "plugins: {tariff: {hosts: [\""+host+"\", other.example.com], secrets: {KEY: s3cret-k3y-of-the-tariff, OTHER: x}, files: {prices: ./prices}}}\n")
+	g := reopen(t, h.dir, "plugins: {tariff: {hosts: [\""+host+"\", other.example.com, 169.254.169.254], secrets: {KEY: s3cret-k3y-of-the-tariff, OTHER: x}, files: {prices: ./prices}}}\n")
 	g.await("tariff.load")
 	g.want("tariff.load", `{"url":"`+service.URL+`/echo"}`, `{"status":200,"said":{"auth":"Bearer [hidden]","body":{"a":1}},"prices":"pen 1.50"}`)
 	g.refused("tariff.load", `{"url":"`+service.URL+`/away"}`, "host example.com is not granted")
+	g.refused("tariff.load", `{"url":"https://169.254.169.254/latest"}`, "host 169.254.169.254 cannot be reached: it has a link-local or metadata address")
 	g.refused("tariff.load", `{"url":"https://other.example.com/"}`, "host other.example.com is not granted")
 	if got, err := g.call("tariff.leak", `{}`); err != nil || strings.Contains(got, "s3cret") || strings.Contains(got, "733363726574") {
 		t.Errorf("leak: %s, %v", got, err)
