@@ -117,8 +117,9 @@ func (a Auth) exchangeProblems(at path, h HTTP) (all []problem) {
 	if a.Per == "" || a.Type != "" && a.Type != "oauth" {
 		all = append(all, problem{at: under, onKey: true, needs: []path{at.To("per"), at.To("type")}, message: `"auth.exchange" is for OAuth tokens of each principal: set "per: principal", and no other type`})
 	}
-	if a.Exchange.RequestedTokenType == tokenexchange.IDJAG && a.ClientID == "" && a.ClientMetadata == "" {
-		all = append(all, problem{at: under, onKey: true, needs: []path{at.To("client_id")}, message: `an id-jag needs "auth.client_id", the id of the gateway's client at the authorization server of the upstream`})
+	if a.Exchange.RequestedTokenType == tokenexchange.IDJAG && (a.ClientID == "" && a.ClientMetadata == "" || a.Issuer == "") {
+		all = append(all, problem{at: under, onKey: true, needs: []path{at.To("client_id"), at.To("issuer")},
+			message: `an id-jag needs "auth.issuer", the authorization server of the upstream, which gets it, and "auth.client_id", the id of the gateway's client there`})
 	}
 	for _, f := range a.Exchange.Check(issuers) {
 		one := problem{at: under.To(f.Key), message: f.Message}
