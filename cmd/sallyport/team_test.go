@@ -163,6 +163,11 @@ func (c *teamCase) resumed() {
 func (c *teamCase) operatorSees() {
 	c.olgaPage.Go(c.two.url + "/ui/executions")
 	c.want("the operator's page", c.olgaPage.Text("main"), "oauth:alice", "oauth:bob")
+	c.olgaPage.Go(c.two.url + "/ui/users")
+	c.want("the page of users", c.olgaPage.Text("main"), "oauth:alice", "oauth:bob", "tickets connected")
+	if status, text := c.bob.ask(c.t, c.two, http.MethodGet, "/ui/users", ""); status != http.StatusForbidden || strings.Contains(text, "alice") {
+		c.t.Errorf("bob gets the page of users: %d %s", status, text)
+	}
 }
 
 // logout has an operator end alice's login at the upstream. Her calls wait for another one; bob has his.

@@ -45,6 +45,10 @@ func (house) Executions(ctx context.Context, f history.Filter) (history.Page, er
 	return p, nil
 }
 
+func (house) Users(context.Context) ([]history.User, error) {
+	return []history.User{{Principal: evil, Programs: 3, Failed: 1, Last: noon, Client: evil}, {Principal: "ada", Programs: 1234, Calls: 5, Last: noon}, {Programs: 1, Last: noon}}, nil
+}
+
 func (house) Running(ctx context.Context) []executor.Live {
 	all := []executor.Live{
 		{ID: "e-live", Principal: "ada", Language: "python", State: "running", Code: "print(1)", Started: noon, Made: 2, Bytes: 5000,

@@ -32,6 +32,7 @@ type Service interface {
 	Calls
 	Programs
 	Rules
+	Users
 	Settings() reload.Status
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	Graphs(ctx context.Context, r timeline.Range) (timeline.Graphs, error)

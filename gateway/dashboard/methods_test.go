@@ -17,7 +17,7 @@ func TestTemplatesCallNoMethods(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	for _, data := range []any{
 		view{}, safe(""), Problem{}, moment{}, longText{}, Overview{}, ExecutionsPage{}, ExecutionPage{}, LivePage{}, RunsPage{}, RunPage{}, RunLogPage{}, TasksPage{}, TaskPage{},
-		WorkflowPage{}, ApprovalsPage{}, QuarantinePage{}, UpstreamsPage{}, UpstreamPage{}, CataloguePage{}, ToolPage{}, SkillsPage{}, SkillPage{}, PlaygroundPage{}, SavingsPage{}, AuditPage{}, VerifyPage{}, PolicyPage{}, EditPage{}, ConnectionsPage{}, ConnectionPage{}, ClusterPage{},
+		WorkflowPage{}, ApprovalsPage{}, QuarantinePage{}, UpstreamsPage{}, UpstreamPage{}, CataloguePage{}, ToolPage{}, SkillsPage{}, SkillPage{}, PlaygroundPage{}, SavingsPage{}, AuditPage{}, VerifyPage{}, PolicyPage{}, EditPage{}, ConnectionsPage{}, ConnectionPage{}, ClusterPage{}, UsersPage{},
 	} {
 		checkMethods(t, reflect.TypeOf(data), names, seen)
 	}

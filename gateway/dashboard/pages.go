@@ -104,6 +104,7 @@ func (d *Dashboard) table() []page {
 		newPage("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),
 		newPage("/ui/skills/{name}", "Skill", "skill", d.skill),
 
+		newPage(usersPath, "Users", "users", userPages{d}.list).in(groupRecords, "Users").forOperators(),
 		newPage("/ui/savings", "Savings", "savings", d.savings).in(groupRecords, "Savings"),
 		newPage(auditHome, "Audit log", "audit", auditPages{d}.show).in(groupRecords, "Audit log").forOperators(),
 		newForm(auditHome, "Audit log", tool.ScopeOperate, "audit-verified", auditPages{d}.verify).forOperators(),

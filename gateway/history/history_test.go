@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -322,5 +323,30 @@ func TestTextOfRecords(t *testing.T) {
 	}
 	if page, err := h.Executions(ctx, Filter{Text: "language"}); err != nil || page.Total != 0 { // a name of JSON is no text of the record
 		t.Errorf("a name of JSON: %d, %v", page.Total, err)
+	}
+}
+
+// TestUsers: an operator sees what each principal did, the most recent one first; others see themselves.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	h := openTestHistory(t, store.Memory(), "")
+	close(h.recovered)
+	noon := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for i, r := range []Record{
+		{Principal: "ada", Status: sandbox.OK, Made: 2, Client: "old 1"}, {Principal: "bob", Status: sandbox.Failed, Made: 1}, {Principal: "ada", Status: sandbox.TimedOut, Made: 3, Client: "new 2"},
+		{Principal: "ada", Status: execution.Held, Client: "new 2"}, {Status: sandbox.OK},
+	} {
+		r.ID, r.Started = "e-"+strconv.Itoa(i), noon.Add(time.Duration(i)*time.Minute)
+		if err := h.write(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ada := User{Principal: "ada", Programs: 3, Failed: 1, Calls: 5, Last: noon.Add(3 * time.Minute), Client: "new 2"}
+	want := []User{{Programs: 1, Last: noon.Add(4 * time.Minute)}, ada, {Principal: "bob", Programs: 1, Failed: 1, Calls: 1, Last: noon.Add(time.Minute)}}
+	if got, err := h.Users(tool.WithOperator(t.Context(), "op")); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := h.Users(tool.WithPrincipal(t.Context(), "ada")); err != nil || !slices.Equal(got, []User{ada}) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -33,7 +33,7 @@ var leastRole = map[Role][]string{
 		"answer_approval", "restart_upstream", "get_upstream_log", "get_metrics", "get_timeline", "list_held_tools", "get_cluster",
 
 		pages + "POST /ui/approvals/{id}", pages + "GET /ui/policy", pages + "POST /ui/policy", pages + "POST /ui/upstreams/{id}/restart",
-		pages + "GET /ui/cluster", pages + "POST /ui/cluster/workers/{name}",
+		pages + "GET /ui/users", pages + "GET /ui/cluster", pages + "POST /ui/cluster/workers/{name}",
 	},
 	Admin: {
 		"approve_held_tool", "reject_held_tool", "list_audit", "list_plugins",
