@@ -292,6 +292,13 @@ func TestEmbeddingsWorse(t *testing.T) {
 			search(t, g, toolsearch.Request{Query: fmt.Sprintf("query %d that nobody sent before", query), Detail: toolsearch.Names})
 			return o.asked.Load() == asked
 		})
+		asked := o.asked.Load()
+		for n := range 20 {
+			search(t, g, toolsearch.Request{Query: fmt.Sprintf("another query %d", n), Detail: toolsearch.Names})
+		}
+		if now := o.asked.Load(); now != asked {
+			t.Errorf("20 searches sent %d requests to the model", now-asked)
+		}
 		if err := g.Close(); err != nil {
 			t.Error(err)
 		}

@@ -49,7 +49,8 @@ type Verdict struct {
 	// Words is the mean nDCG@10 of searches without the model, WithModel of those with it at its usual weight.
 	Words     float64 `json:"words"`
 	WithModel float64 `json:"with_model"`
-	// Weight is the highest weight at which it makes searches no worse; 0 for none: then it is not used.
+	// Weight is the usual weight if searches are no worse with it, else a lower one if they are better with that, else 0: then the
+	// model is not used.
 	Weight float64 `json:"weight"`
 }
 
@@ -76,19 +77,16 @@ func JudgeEmbeddings(ctx context.Context, cfg config.Embeddings) (v Verdict, err
 	if v.Words, err = t.score(ctx, ix, nil, 0); err != nil {
 		return v, err
 	}
-	for i, weight := range []float64{index.AlsoWeight, index.AlsoWeight / 3} {
-		fused, err := t.score(ctx, ix, rankings, weight)
-		if err != nil {
-			return v, err
-		}
-		if i == 0 {
-			v.WithModel = fused
-		}
-		if v.Weight == 0 && fused >= v.Words-tolerance {
-			v.Weight = weight
-		}
+	if v.WithModel, err = t.score(ctx, ix, rankings, index.AlsoWeight); err != nil || v.WithModel >= v.Words-tolerance {
+		v.Weight = index.AlsoWeight
+		return v, err
 	}
-	return v, nil
+	const lower = index.AlsoWeight / 3
+	with, err := t.score(ctx, ix, rankings, lower)
+	if err == nil && with > v.Words+tolerance {
+		v.Weight = lower
+	}
+	return v, err
 }
 
 // score returns the mean nDCG@10 of all queries; with rankings, fused with them at a weight.

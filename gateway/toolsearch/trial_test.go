@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sallyport/gateway/toolsearch"
-	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil/tlstest"
 )
@@ -84,16 +83,19 @@ func TestJudgeEmbeddings(t *testing.T) {
 		prefix string
 		helps  bool
 	}{
-		"a good model":                 {model: knowing(t, ""), helps: true},
-		"noise":                        {model: noise},
-		"one that needs a prefix":      {model: knowing(t, "search_query: ")},
-		"one that has the prefix":      {model: knowing(t, "search_query: "), prefix: "search_query: ", helps: true},
+		"a good model":            {model: knowing(t, ""), helps: true},
+		"noise":                   {model: noise},
+		"one that needs a prefix": {model: knowing(t, "search_query: ")},
+		"one that has the prefix": {model: knowing(t, "search_query: "), prefix: "search_query: ", helps: true},
+		"one that knows some words": {model: func(text string) []float64 {
+			return []float64{1, float64(strings.Count(text, "add")), float64(strings.Count(text, "bin"))}
+		}},
 		"one answer for all the texts": {model: func(string) []float64 { return []float64{1, 2, 3} }},
 	} {
 		cfg := modelServer(t, test.model)
 		cfg.QueryPrefix = test.prefix
 		v, err := toolsearch.JudgeEmbeddings(t.Context(), cfg)
-		if err != nil || v.Words < .3 || (v.WithModel > v.Words+.05) != test.helps || (v.Weight == index.AlsoWeight) != test.helps {
+		if err != nil || v.Words < .3 || (v.WithModel > v.Words+.05) != test.helps || (v.Weight > 0) != test.helps {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
 	}
