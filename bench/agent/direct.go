@@ -138,9 +138,9 @@ func (d *direct) Close() error {
 	return errors.Join(errs...)
 }
 
-// ignoreExit ignores the exit status of a server.
+// ignoreExit ignores the exit status of a server, and that it has exited before it got a signal.
 func ignoreExit(err error) error {
-	if _, ended := errors.AsType[*exec.ExitError](err); ended {
+	if _, ended := errors.AsType[*exec.ExitError](err); ended || errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	return err

@@ -59,9 +59,11 @@ func hostileCases() map[string]hostileCase {
 	honestOK := outcome(`{"status":"ok"}`) + text(hostileOK)
 	return map[string]hostileCase{
 		"does not accept a link":     {log: notStarted},
-		"is older":                   {greet: func(g map[string]any) { g["protocol"] = 0 }, accept: func(l *hostileLink) { l.greet() }, log: notStarted + `.*update it there`},
+		"is older":                   {greet: func(g map[string]any) { g["protocol"], g["newest"] = 1, 0 }, accept: func(l *hostileLink) { l.greet() }, log: notStarted + `.*update it there`},
 		"is newer":                   {greet: func(g map[string]any) { g["protocol"] = 99 }, accept: func(l *hostileLink) { l.greet() }, log: notStarted + `.*update it here`},
-		"is another build":           {greet: func(g map[string]any) { g["guest"] = "x" }, accept: func(l *hostileLink) { l.greet() }, log: notStarted + `.*the same build`},
+		"is another build":           {greet: func(g map[string]any) { g["guest"], g["newest"] = "x", 0 }, accept: func(l *hostileLink) { l.greet() }, log: notStarted + `.*the same build`},
+		"has an older host":          {greet: func(g map[string]any) { g["guest"], g["host_interface"] = "x", 0 }, accept: func(l *hostileLink) { l.greet() }, log: notStarted + `.*update it there`},
+		"takes files and is silent":  {greet: func(g map[string]any) { g["guest"] = "x" }, accept: func(l *hostileLink) { l.greet() }, log: notStarted},
 		"says noise":                 {accept: func(l *hostileLink) { _, _ = l.Write(bytes.Repeat([]byte("noise\n"), 50_000)) }, log: notStarted + `.*no greeting`},
 		"sends beyond the room":      {accept: sendBeyond, log: notStarted + `.*more than it may`},
 		"sends what is no message":   {accept: func(l *hostileLink) { l.say(99, 0, nil) }, log: notStarted + `.*invalid message`},
