@@ -151,11 +151,7 @@ func writeVerdict(path string, v Verdict) error {
 	if err != nil {
 		return err
 	}
-	old, err := os.ReadFile(path)
-	if err == nil {
-		_, err = atomicfile.Write(path, old, data, nil)
-		return err
-	}
-	_, err = atomicfile.Write(path, nil, data, nil)
+	old, _ := os.ReadFile(path) // nil if there is none
+	_, err = atomicfile.Write(path, old, data, nil)
 	return err
 }

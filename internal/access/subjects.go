@@ -87,15 +87,17 @@ func (s *Subjects) put(principal string, one Subject) (other bool) {
 	if s.keep == nil || !one.usable(now) || len(one.Token) > maxSubject || !s.keep(one.Issuer) {
 		return false
 	}
+	key := subjectKey{principal, one.Issuer, one.Kind}
+	if s.tokens[key].Token == one.Token {
+		return false // the common case: another request with the same token
+	}
 	for key, known := range s.tokens {
 		if key.principal == principal && key.issuer == one.Issuer && known.ID != one.ID {
 			delete(s.tokens, key)
 			other = true
 		}
 	}
-	key := subjectKey{principal, one.Issuer, one.Kind}
-	known, ok := s.tokens[key]
-	if ok && (known.Token == one.Token || known.outlives(one)) {
+	if s.tokens[key].outlives(one) {
 		return other
 	}
 	s.sweep(now)

@@ -438,7 +438,7 @@ func FuzzGreeting(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		var g greeting
 		if readLine(bufio.NewReaderSize(bytes.NewReader(data), maxHello), workerLine, &g) == nil {
-			_, _, _ = greeting{Compat: Here()}.agree(g)
+			_, _ = greeting{Compat: Here()}.agree(g)
 		}
 	})
 }

@@ -74,7 +74,7 @@ func (l *link) greet(here greeting, guest fs.FS) error {
 	if err := readLine(ahead, workerLine, &l.worker); err != nil {
 		return err
 	}
-	_, send, err := here.agree(l.worker)
+	send, err := here.agree(l.worker)
 	if err == nil {
 		err = writeLine(l.wire, here)
 	}

@@ -89,7 +89,7 @@ func (w *worker) greet() (there greeting, err error) {
 	if err := readLine(ahead, `{"sallyport":"gateway",`, &there); err != nil {
 		return there, err
 	}
-	_, sent, err := here.agree(there)
+	sent, err := here.agree(there)
 	if err == nil && sent {
 		w.opts.Host.Guest, err = readGuest(ahead, there.Guest)
 	}
