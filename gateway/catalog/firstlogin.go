@@ -21,9 +21,7 @@ func AwaitLogins(ctx context.Context, c *Catalog, code string, client tool.Peer,
 		return
 	}
 	for _, m := range c.roster.Load().members {
-		select {
-		case <-m.booted:
-		default:
+		if !m.hasBooted() {
 			continue
 		}
 		if p := m.people; p != nil && !m.view.Load().known && imports(code, m.id) && visible(m.id) && p.awaitOffer(ctx, client) == nil {
@@ -44,14 +42,19 @@ func ConnectExchanges(ctx context.Context, c *Catalog, visible func(id string) b
 	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
 	for _, m := range c.roster.Load().members {
-		select {
-		case <-m.booted:
-		default:
-			continue
-		}
-		if m.people != nil && m.cfg.Load().Auth.Exchange.Only() && !m.view.Load().known && visible(m.id) && m.people.Connect(ctx) == nil {
+		if m.hasBooted() && m.people != nil && m.cfg.Load().Auth.Exchange.Only() && !m.view.Load().known && visible(m.id) && m.people.Connect(ctx) == nil {
 			readiness{c}.awaitTools(ctx, m.id)
 		}
+	}
+}
+
+// hasBooted reports whether the fields of the member that its start sets, such as session and view, can be read.
+func (m *member) hasBooted() bool {
+	select {
+	case <-m.booted:
+		return true
+	default:
+		return false
 	}
 }
 
