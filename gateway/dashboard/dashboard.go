@@ -76,6 +76,8 @@ type Renderers interface {
 type Options struct {
 	// Version is the gateway's version; "" is "dev".
 	Version string
+	// Endpoint is where MCP clients reach the gateway.
+	Endpoint Endpoint
 	// Workflows is the workflow engine; without one its pages show an error.
 	Workflows Workflows
 	// Renderers show results; nil shows all as they are.

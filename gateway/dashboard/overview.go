@@ -19,6 +19,8 @@ type Overview struct {
 	Graphs   *Graphs
 	Savings  history.Savings
 	Settings reload.Status
+	// Connect shows how to connect a client while no program is on record; nil afterwards.
+	Connect *ConnectPage
 }
 
 // Now is the part of it that changes from second to second.
@@ -47,6 +49,12 @@ func (d *Dashboard) overview(r *request) (any, error) {
 		return nil, err
 	}
 	o.Plot = plot(o.Savings)
+	if d.isFirstRun(r, o) {
+		connect, err := d.connectPage("")
+		if o.Connect = &connect; err != nil {
+			return nil, err
+		}
+	}
 	o.Graphs, err = d.graphs(r)
 	return o, err
 }

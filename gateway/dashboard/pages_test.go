@@ -151,6 +151,7 @@ var pages = map[string][]string{
 	"/ui/catalogue?q=%22%3E":         {"What the model reads", "tokens", "Nothing fits well", "not to be called"},
 	"/ui/catalogue/crm/order":        {"Try it", "A real call", "at least 1", `<option value="book">`, "As JSON"},
 	"/ui/catalogue/evil/x":           {"Arguments, one JSON object", "python, signature", "1,234 tokens", "Schema of the arguments", "more"},
+	"/ui/connect":                    {"claude mcp add --transport http sallyport https://tools.example.com/mcp --header", "sallyport token create", "sallyport install claude-code"},
 	"/ui/users":                      {"1,234", "1 failed", `href="/ui/executions?principal=ada"`, "Logins at upstreams", "connected"},
 	"/ui/savings?days=30":            {"tokens kept out", "By day", `<svg role="img"`, "10 of 10", "used up", "1.5 of 60 s", "0.25 of 5", "all together"},
 	"/ui/nothing":                    {"Not Found"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"mime"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -57,6 +58,11 @@ func newAuthenticator(opts *Options, open bool, log *slog.Logger) *authenticator
 		e.mapping = nil
 	}
 	return e
+}
+
+// RequiresToken reports whether a listener requires a token from every client.
+func RequiresToken(listener net.Listener, settings config.HTTP) bool {
+	return !isOpen(settings) || !isLocal(listener.Addr())
 }
 
 // isOpen reports whether the settings allow requests without a token on a local listener.

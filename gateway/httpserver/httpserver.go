@@ -100,7 +100,7 @@ func newServer(listener net.Listener, opts *Options, patience time.Duration) *Se
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
-	open := isOpen(opts.Settings) && isLocal(listener.Addr())
+	open := !RequiresToken(listener, opts.Settings)
 	f.auth = newAuthenticator(opts, open, f.log)
 	f.provider = f.openProvider()
 	f.guard = guard{hosts: opts.Settings.Hosts, origins: opts.Settings.Origins, local: listener.Addr().Network() == "unix"}

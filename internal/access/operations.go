@@ -12,7 +12,7 @@ var leastRole = map[Role][]string{
 		"list_skills", "get_skill", "list_workspaces", "list_files", "read_file", "get_savings", "list_budgets", "list_workflows", "get_workflow",
 		"list_runs", "get_run", "list_run_events", "list_tasks", "get_task",
 
-		pages + "GET /{$}", pages + "GET /ui/executions", pages + "GET /ui/executions/{id}", pages + "GET /ui/runs", pages + "GET /ui/runs/{id}",
+		pages + "GET /{$}", pages + "GET /ui/connect", pages + "GET /ui/executions", pages + "GET /ui/executions/{id}", pages + "GET /ui/runs", pages + "GET /ui/runs/{id}",
 		pages + "GET /ui/runs/{id}/log", pages + "GET /ui/tasks", pages + "GET /ui/tasks/{id}", pages + "GET /ui/workflows",
 		pages + "GET /ui/workflows/{name}", pages + "GET /ui/approvals", pages + "GET /ui/waiting", pages + "GET /ui/quarantine",
 		pages + "GET /ui/upstreams", pages + "GET /ui/upstreams/{id}", pages + "GET /ui/connections", pages + "GET /ui/catalogue",

@@ -33,7 +33,9 @@ type Client struct {
 	urlTransport string
 	// extra are members of our entry in addition to command and args.
 	extra [][2]string
-	user  func(System) string
+	// remote is the form of an entry with a URL.
+	remote remoteForm
+	user   func(System) string
 	// project is relative to the project's directory; "" if there is no such file.
 	project string
 }
@@ -42,25 +44,27 @@ type Client struct {
 func All() []Client {
 	return []Client{
 		{Name: "claude-code", Title: "Claude Code", format: jsonFormat, key: "mcpServers", timeoutUnit: time.Millisecond,
-			extra: [][2]string{{"type", "stdio"}}, project: ".mcp.json",
+			extra: [][2]string{{"type", "stdio"}}, remote: remoteForm{url: "url", kind: "http", variable: "${NAME}"}, project: ".mcp.json",
 			user: func(p System) string { return p.inDirOf("CLAUDE_CONFIG_DIR", "", ".claude.json") }},
 		{Name: "claude-desktop", Title: "Claude Desktop", format: jsonFormat, key: "mcpServers", noPlaceholders: true,
 			user: func(p System) string { return p.config("Claude", "claude_desktop_config.json") }},
-		{Name: "codex", Title: "Codex", format: tomlFormat, key: "mcp_servers", noPlaceholders: true, project: ".codex/config.toml",
+		{Name: "codex", Title: "Codex", format: tomlFormat, key: "mcp_servers", noPlaceholders: true, remote: remoteForm{url: "url"}, project: ".codex/config.toml",
 			user: func(p System) string { return p.inDirOf("CODEX_HOME", ".codex", "config.toml") }},
-		{Name: "cursor", Title: "Cursor", format: jsonFormat, key: "mcpServers", project: ".cursor/mcp.json",
+		{Name: "cursor", Title: "Cursor", format: jsonFormat, key: "mcpServers", remote: remoteForm{url: "url", variable: "${env:NAME}"}, project: ".cursor/mcp.json",
 			user: func(p System) string { return p.home(".cursor", "mcp.json") }},
 		{Name: "gemini", Title: "Gemini CLI", format: jsonFormat, key: "mcpServers", timeoutUnit: time.Millisecond, bareVariables: true,
-			urlTransport: "sse", project: ".gemini/settings.json",
+			urlTransport: "sse", remote: remoteForm{url: "httpUrl", variable: "$NAME"}, project: ".gemini/settings.json",
 			user: func(p System) string { return p.home(".gemini", "settings.json") }},
 		{Name: "goose", Title: "Goose", format: yamlFormat, key: "extensions", timeoutUnit: time.Second, bareVariables: true,
-			user: func(p System) string { return gooseFile(p) }},
+			remote: remoteForm{url: "uri", kind: "streamable_http", variable: "$NAME"},
+			user:   func(p System) string { return gooseFile(p) }},
 		{Name: "vscode", Title: "VS Code", format: jsonFormat, key: "servers", extra: [][2]string{{"type", "stdio"}},
+			remote:  remoteForm{url: "url", kind: "http", variable: "${env:NAME}"},
 			project: ".vscode/mcp.json", user: func(p System) string { return p.config("Code", "User", "mcp.json") }},
-		{Name: "windsurf", Title: "Windsurf", format: jsonFormat, key: "mcpServers",
+		{Name: "windsurf", Title: "Windsurf", format: jsonFormat, key: "mcpServers", remote: remoteForm{url: "serverUrl", variable: "${env:NAME}"},
 			user: func(p System) string { return p.home(".codeium", "windsurf", "mcp_config.json") }},
 		{Name: "zed", Title: "Zed", format: jsonFormat, key: "context_servers", timeoutUnit: time.Second, noPlaceholders: true,
-			extra: [][2]string{{"source", "custom"}}, project: ".zed/settings.json",
+			extra: [][2]string{{"source", "custom"}}, remote: remoteForm{url: "url"}, project: ".zed/settings.json",
 			user: func(p System) string { return zedFile(p) }},
 	}
 }

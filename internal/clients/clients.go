@@ -98,11 +98,14 @@ type Server struct {
 	variables []variable
 }
 
-// Self is the command by which a client starts sallyport.
+// Self is the command by which a client starts sallyport, or the URL at which it reaches one.
 type Self struct {
 	// Command is the absolute path of the binary, Args are its arguments.
 	Command string
 	Args    []string
+	// URL is the MCP endpoint of a gateway over HTTP, "" to start the command. TokenVariable is the environment variable with the
+	// token for it, "" to send none.
+	URL, TokenVariable string
 }
 
 // OurName is the name of sallyport's entry in every client's settings.

@@ -14,7 +14,7 @@ var ErrUnsafe = errors.New("cannot be edited without a change to something else;
 
 // Install returns data with sallyport's entry added or updated, and on the lists of
 // servers that the client starts. The rest is unchanged. An entry with that name that
-// does not start sallyport is an error.
+// starts something else is an error.
 func (c Client) Install(data []byte, self Self, p System) ([]byte, error) {
 	made, err := c.installEntry(data, self, p)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c Client) installEntry(data []byte, self Self, p System) ([]byte, error) {
 			}
 			fields, _ := old.(map[string]any)
 			r := &serverParser{Reader: NewReader(p), client: c, raw: rawServer{OurName, path, fields}}
-			if !r.server().Self {
+			if !isReplaceable(r.server()) {
 				return nil, fmt.Errorf("has a server %q that is not ours; rename it first", OurName)
 			}
 			if data, err = c.remove(data, path); err != nil {
@@ -51,6 +51,11 @@ func (c Client) installEntry(data []byte, self Self, p System) ([]byte, error) {
 		return nil, err
 	}
 	return made, c.verify(data, made, path, c.entry(self))
+}
+
+// isReplaceable reports whether a server with our name starts sallyport, or connects to one over HTTP.
+func isReplaceable(s Server) bool {
+	return s.Self || s.entry.URL != "" || slices.Contains(s.entry.Args, remoteProxy)
 }
 
 // Remove returns data without the servers, also on the lists of servers that the client
@@ -85,48 +90,14 @@ func (c Client) BlockedBy(p System, file string, made []byte, self Self) string 
 	return l.blocks(rawServer{name: OurName, fields: c.entry(self)})
 }
 
-// entry returns sallyport's entry in decoded form.
-func (c Client) entry(self Self) map[string]any {
-	args := make([]any, len(self.Args))
-	for i, arg := range self.Args {
-		args[i] = arg
-	}
-	fields := map[string]any{"command": self.Command, "args": args}
-	if c.Name == "goose" {
-		fields = map[string]any{"type": "stdio", "name": OurName, "cmd": self.Command, "args": args, "enabled": true, "timeout": 300}
-	}
-	for _, pair := range c.extra {
-		fields[pair[0]] = pair[1]
-	}
-	return fields
-}
-
 func (c Client) add(data []byte, self Self) ([]byte, error) {
 	switch c.format {
 	case tomlFormat:
-		return addTable(data, c.key, self), nil
+		return addTable(data, c.key, c.fields(self)), nil
 	case yamlFormat:
-		return yamledit.Add(data, c.key, OurName, gooseEntry{OurName, "stdio", true, self.Command, self.Args, 300})
+		return yamledit.Add(data, c.key, OurName, c.fields(self))
 	}
-	return addMember(data, c.key, OurName, c.members(self))
-}
-
-// gooseEntry is sallyport's entry with the keys that Goose requires.
-type gooseEntry struct {
-	Name    string   `yaml:"name"`
-	Type    string   `yaml:"type"`
-	Enabled bool     `yaml:"enabled"`
-	Cmd     string   `yaml:"cmd"`
-	Args    []string `yaml:"args"`
-	Timeout int      `yaml:"timeout"`
-}
-
-func (c Client) members(self Self) [][2]any {
-	var all [][2]any
-	for _, pair := range c.extra {
-		all = append(all, [2]any{pair[0], pair[1]})
-	}
-	return append(all, [2]any{"command", self.Command}, [2]any{"args", self.Args})
+	return addMember(data, c.key, OurName, c.fields(self))
 }
 
 func (c Client) remove(data []byte, at []string) ([]byte, error) {

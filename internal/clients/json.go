@@ -65,9 +65,9 @@ func unitOf(data []byte) string {
 const byteOrderMark = "\ufeff"
 
 // addMember adds a member with an object of fields to the object at the top-level key section.
-func addMember(data []byte, section, name string, fields [][2]any) ([]byte, error) {
+func addMember(data []byte, section, name string, entry fields) ([]byte, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(byteOrderMark)); ok {
-		made, err := addMember(rest, section, name, fields)
+		made, err := addMember(rest, section, name, entry)
 		return append([]byte(byteOrderMark), made...), err
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -88,17 +88,17 @@ func addMember(data []byte, section, name string, fields [][2]any) ([]byte, erro
 			if eol != "" {
 				inner = indent + f.unit
 			}
-			return "{" + eol + inner + quote(name) + ": " + object(fields, inner, f.unit, eol) + eol + indent + "}"
+			return "{" + eol + inner + quote(name) + ": " + object(entry, inner, f.unit, eol) + eol + indent + "}"
 		}), nil
 	case root.Members[at].Value.Value.Kind() == 'n':
 		value := root.Members[at].Value
 		indent := f.indentAt(value.StartOffset)
-		text := "{" + f.eol + indent + f.unit + quote(name) + ": " + object(fields, indent+f.unit, f.unit, f.eol) + f.eol + indent + "}"
+		text := "{" + f.eol + indent + f.unit + quote(name) + ": " + object(entry, indent+f.unit, f.unit, f.eol) + f.eol + indent + "}"
 		return applyEdits(data, splice{value.StartOffset, value.EndOffset, text}), nil
 	case root.Members[at].Value.Value.Kind() != '{':
 		return nil, fmt.Errorf("has something else than servers under %q", section)
 	}
-	return f.insert(&root.Members[at].Value, name, func(indent, eol string) string { return object(fields, indent, f.unit, eol) }), nil
+	return f.insert(&root.Members[at].Value, name, func(indent, eol string) string { return object(entry, indent, f.unit, eol) }), nil
 }
 
 // findMember returns the index of a member, -1 if there is none. A duplicate is an error.
@@ -218,10 +218,10 @@ func quote(text string) string {
 }
 
 // object formats fields with an indentation, on one line if eol is "".
-func object(fields [][2]any, indent, unit, eol string) string {
+func object(entry fields, indent, unit, eol string) string {
 	var b strings.Builder
 	b.WriteString("{")
-	for i, field := range fields {
+	for i, f := range entry {
 		switch {
 		case i > 0 && eol == "":
 			b.WriteString(", ")
@@ -231,8 +231,10 @@ func object(fields [][2]any, indent, unit, eol string) string {
 		if eol != "" {
 			b.WriteString(eol + indent + unit)
 		}
-		b.WriteString(quote(field[0].(string)) + ": ")
-		switch v := field[1].(type) {
+		b.WriteString(quote(f.name) + ": ")
+		switch v := f.value.(type) {
+		case fields:
+			b.WriteString(object(v, "", "", ""))
 		case string:
 			b.WriteString(quote(v))
 		case []string:

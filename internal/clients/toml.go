@@ -10,7 +10,7 @@ import (
 )
 
 // addTable appends sallyport's entry as a table.
-func addTable(data []byte, section string, self Self) []byte {
+func addTable(data []byte, section string, entry fields) []byte {
 	eol := "\n"
 	if at := bytes.IndexByte(data, '\n'); at > 0 && data[at-1] == '\r' {
 		eol = "\r\n"
@@ -23,22 +23,27 @@ func addTable(data []byte, section string, self Self) []byte {
 	if len(bytes.TrimSpace(data)) > 0 {
 		b.WriteString(eol)
 	}
-	args := make([]string, len(self.Args))
-	for i, arg := range self.Args {
-		args[i] = tomlString(arg)
-	}
 	fmt.Fprintf(&b, "[%s.%s]%s", section, OurName, eol)
-	fmt.Fprintf(&b, "command = %s%s", tomlString(self.Command), eol)
-	fmt.Fprintf(&b, "args = [%s]%s", strings.Join(args, ", "), eol)
+	for _, f := range entry {
+		fmt.Fprintf(&b, "%s = %s%s", f.name, tomlValue(f.value), eol)
+	}
 	return []byte(b.String())
 }
 
-func tomlString(text string) string {
-	quoted, err := toml.Marshal(map[string]string{"x": text})
-	if err != nil {
-		return quote(text)
+// tomlValue returns a value of an entry as TOML.
+func tomlValue(value any) string {
+	if list, ok := value.([]string); ok {
+		quoted := make([]string, len(list))
+		for i, text := range list {
+			quoted[i] = tomlValue(text)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
 	}
-	return strings.TrimSpace(strings.TrimPrefix(string(quoted), "x = "))
+	text, err := toml.Marshal(map[string]any{"x": value})
+	if err != nil {
+		return quote(fmt.Sprint(value))
+	}
+	return strings.TrimSpace(strings.TrimPrefix(string(text), "x = "))
 }
 
 var tableHeader = regexp.MustCompile(`^[ \t]*\[\[?[ \t]*((?:[A-Za-z0-9_-]+|"[^"\r\n]*"|'[^'\r\n]*')(?:[ \t]*\.[ \t]*(?:[A-Za-z0-9_-]+|"[^"\r\n]*"|'[^'\r\n]*'))*)[ \t]*\]\]?[ \t]*(?:#.*)?\r?\n?$`)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,11 +19,14 @@ import (
 	"sallyport/internal/clients"
 	"sallyport/internal/settingsfile"
 	"sallyport/internal/tool"
+	"sallyport/internal/weburl"
 )
 
 // installFlags holds the flags of install.
 type installFlags struct {
 	project, dryRun, replace, keep bool
+	// url is the MCP endpoint of a gateway over HTTP, "" to start sallyport; tokenVariable has its token.
+	url, tokenVariable string
 }
 
 // InstallCommand returns the verb.
@@ -38,9 +43,13 @@ written next to it, as FILE.backup-DATE-TIME; to undo, move that back.
 
 Servers of the client that upstreams.yaml also has (see sallyport import) are then
 reached through sallyport. On a terminal, install asks whether to remove their own
-entries; otherwise they stay, unless --replace is given.`,
+entries; otherwise they stay, unless --replace is given.
+
+With --url, the client connects to a gateway that serves over HTTP instead of starting
+one, and logs in there, or sends the token in the variable of --token-variable.`,
 		Example: `  sallyport install cursor --dry-run
-  sallyport install claude-code --replace`,
+  sallyport install claude-code --replace
+  sallyport install claude-code --url https://gateway.example.com/mcp`,
 		ValidArgs: clientList(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -48,6 +57,10 @@ entries; otherwise they stay, unless --replace is given.`,
 				return cli.Misuse(cmd, "install needs the name of one client: %s", clientNames())
 			case opts.replace && opts.keep:
 				return cli.Misuse(cmd, "--replace and --keep exclude each other")
+			case opts.url != "" && opts.replace:
+				return cli.Misuse(cmd, "--replace and --url exclude each other: the servers of another gateway are not known")
+			case opts.url == "" && opts.tokenVariable != "":
+				return cli.Misuse(cmd, "--token-variable needs --url")
 			}
 			return a.install(cmd.Context(), args[0], opts)
 		},
@@ -57,6 +70,8 @@ entries; otherwise they stay, unless --replace is given.`,
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "print which lines would change, and write nothing")
 	flags.BoolVar(&opts.replace, "replace", false, "remove the servers that are in upstreams.yaml")
 	flags.BoolVar(&opts.keep, "keep", false, "leave the servers that are in upstreams.yaml, and do not ask")
+	flags.StringVar(&opts.url, "url", "", "connect to a gateway at this `URL`, such as https://gateway.example.com/mcp")
+	flags.StringVar(&opts.tokenVariable, "token-variable", "", "environment variable of the client with a token for --url, such as SALLYPORT_TOKEN (`NAME`)")
 	return cmd
 }
 
@@ -75,11 +90,11 @@ func (a *app) install(ctx context.Context, name string, opts installFlags) error
 			return &tool.Error{Kind: tool.Invalid, Message: c.Title + " has no settings of a project", Hint: "leave --project out"}
 		}
 	}
-	settings, err := a.servedSettings()
+	us, settings, err := a.self(opts)
 	if err != nil {
 		return err
 	}
-	e, err := a.editClient(c, p, file, settings)
+	e, err := editClient(c, p, file, us, settings)
 	if err != nil {
 		return fmt.Errorf("%s %w", file, err)
 	}
@@ -87,6 +102,40 @@ func (a *app) install(ctx context.Context, name string, opts installFlags) error
 		return a.printDiff(e, opts)
 	}
 	return a.writeClient(ctx, e, opts)
+}
+
+// self returns what the client starts, with its settings, or the gateway that it connects to.
+func (a *app) self(opts installFlags) (clients.Self, *settingsfile.File, error) {
+	if opts.url != "" {
+		us, err := remoteSelf(opts)
+		if err == nil && !weburl.IsSecure(us.URL) {
+			a.Say("--url is not https: others on the network can read what is sent, and the token")
+		}
+		return us, nil, err
+	}
+	settings, err := a.servedSettings()
+	if err != nil {
+		return clients.Self{}, nil, err
+	}
+	command, err := os.Executable()
+	return clients.Self{Command: command, Args: []string{"serve", "--share", "--config", settings.Path}}, settings, err
+}
+
+// variableName matches the name of an environment variable.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func remoteSelf(opts installFlags) (clients.Self, error) {
+	u, err := url.Parse(opts.url)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return clients.Self{}, &tool.Error{Kind: tool.Invalid, Message: "--url is not an http(s) URL", Hint: "give the URL of the MCP endpoint, such as https://gateway.example.com/mcp"}
+	}
+	if u.User != nil {
+		return clients.Self{}, &tool.Error{Kind: tool.Invalid, Message: "--url has a user or a password", Hint: "put a token into a variable, and name that with --token-variable"}
+	}
+	if opts.tokenVariable != "" && !variableName.MatchString(opts.tokenVariable) {
+		return clients.Self{}, &tool.Error{Kind: tool.Invalid, Message: "--token-variable is not the name of a variable", Hint: "give the name, such as SALLYPORT_TOKEN, not the token itself"}
+	}
+	return clients.Self{URL: opts.url, TokenVariable: opts.tokenVariable}, nil
 }
 
 // servedSettings opens the settings that the client's sallyport will serve. They must exist.
@@ -111,27 +160,29 @@ type clientEdit struct {
 	servers, replaced               []clients.Server
 	// blockedBy is the setting by which the client will not start sallyport, "" if it will.
 	blockedBy string
+	// needsToken says that a person must put a token into the entry.
+	needsToken bool
 }
 
-func (a *app) editClient(c clients.Client, p clients.System, file string, settings *settingsfile.File) (*clientEdit, error) {
-	e := &clientEdit{client: c, file: file}
+// editClient returns the edit of a file that adds us. Without settings no server is replaced.
+func editClient(c clients.Client, p clients.System, file string, us clients.Self, settings *settingsfile.File) (*clientEdit, error) {
+	e := &clientEdit{client: c, file: file, needsToken: c.NeedsToken(us)}
 	var err error
 	if e.old, err = os.ReadFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	} else if err == nil && e.old == nil {
 		e.old = []byte{}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	us := clients.Self{Command: self, Args: []string{"serve", "--share", "--config", settings.Path}}
 	if e.withEntry, err = c.Install(e.old, us, p); err != nil {
 		return nil, err
 	}
 	e.blockedBy = c.BlockedBy(p, file, e.withEntry, us)
 	if e.servers, _, err = clients.NewReader(p).Read(c, file, e.old); err != nil {
 		return nil, err
+	}
+	if settings == nil {
+		e.withoutReplaced = e.withEntry
+		return e, nil
 	}
 	if e.replaced, err = clients.FindReplaced(settings, e.servers); err != nil {
 		return nil, err
@@ -194,6 +245,9 @@ func (a *app) writeClient(ctx context.Context, e *clientEdit, opts installFlags)
 	text := e.client.Title + " has sallyport now, in " + e.file + "; restart it to see it"
 	if backup != "" {
 		text += fmt.Sprintf("\nbackup: %s (to undo: mv %[1]s %s)", quoteShell(backup), quoteShell(e.file))
+	}
+	if e.needsToken {
+		text += "\n" + e.client.Title + " reads no variables here: replace " + clients.TokenMark + " in that file by a token"
 	}
 	switch {
 	case len(e.replaced) == 0:

@@ -79,12 +79,24 @@ func (d *httpListener) people() *access.Subjects {
 // isReachable reports whether a browser can reach the listener.
 func (d *httpListener) isReachable() bool { return d != nil && httpserver.Site(d.listener) != "" }
 
-// options returns the options of a server of the API and the dashboard.
-func (d *httpListener) options(s *service, settings config.HTTP) *httpserver.Options {
+// options returns the options of a server of the API and the dashboard. mcp is where clients connect, if it serves MCP.
+func (d *httpListener) options(s *service, settings config.HTTP, mcp dashboard.Endpoint) *httpserver.Options {
+	pages := s.dashboardOptions(settings.Login)
+	pages.Endpoint = mcp
 	return &httpserver.Options{
-		API: s.api, Dashboard: dashboard.New(s.rateLimitedService(""), s.dashboardOptions(settings.Login)), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Subjects: d.subjects, Site: d.site(settings),
+		API: s.api, Dashboard: dashboard.New(s.rateLimitedService(""), pages), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Subjects: d.subjects, Site: d.site(settings),
 		Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor, Replies: s.gateway.Alerts,
 	}
+}
+
+// endpoint returns where clients connect.
+func (d *httpListener) endpoint(settings config.HTTP) dashboard.Endpoint {
+	site := d.site(settings)
+	if site == "" {
+		return dashboard.Endpoint{}
+	}
+	login := settings.OAuth != nil
+	return dashboard.Endpoint{URL: site + "/mcp", Login: login, Token: !login && httpserver.RequiresToken(d.listener, settings)}
 }
 
 // serve serves HTTP until ctx ends.
@@ -97,7 +109,7 @@ func (d *httpListener) serve(ctx context.Context, s *service) error {
 		defer tools.Close()
 	}
 	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Subsets: subsets{s}, Body: s.cfg.HTTP.Body, Logger: s.log}
-	opts := d.options(s, s.cfg.HTTP)
+	opts := d.options(s, s.cfg.HTTP, d.endpoint(s.cfg.HTTP))
 	opts.MCP = mcpserver.NewEndpoints(direct, endpoints)
 	if s.cfg.Compat == config.CompatHTTP {
 		parts := cli.CompatGateway(s.gateway)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/dashboard"
 	"sallyport/gateway/httpserver"
 	"sallyport/internal/access"
 	"sallyport/internal/tool"
@@ -86,7 +87,7 @@ func (p *localPages) listener(open bool) (*httpListener, error) {
 		return nil, err
 	}
 	d := &httpListener{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens)}
-	server := httpserver.New(listener, d.options(p.service, settings))
+	server := httpserver.New(listener, d.options(p.service, settings, dashboard.Endpoint{}))
 	p.service.log.Info("the dashboard was opened", "address", httpserver.Site(listener))
 	p.work.Go(func() {
 		if err := server.Serve(p.running); err != nil {
