@@ -100,6 +100,8 @@ type Options struct {
 	Adder Adder
 	// Disabled returns the names of the upstreams that the settings turn off; nil for none.
 	Disabled func() []string
+	// Isolation returns how the settings isolate an upstream, nil for one that is not isolated; nil for none.
+	Isolation func(id string) *config.Isolation
 	// Rehearse decides again about the calls of the last day, by the policy in settings. It is set if there is an Editor.
 	Rehearse func(ctx context.Context, cfg *config.Config) (rehearsal.Outcome, error)
 	// Logger gets internal errors; nil discards them.

@@ -21,6 +21,7 @@ import (
 	"sallyport/gateway/timeline"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/approval"
+	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
 
@@ -147,7 +148,7 @@ var pages = map[string][]string{
 	"/ui/quarantine":                 {"‹U+200B›", "What would change", `class="line add found"`, `<span class="rule">orders`, "Approve this definition", "Reject this definition", "too long to be shown", "Rejected by", "Approve this definition after all"},
 	"/ui/upstreams":                  {"crm", "ready", "failed", `href="/ui/upstreams/old/edit"`, `action="/ui/upstreams/old/switch"`},
 	"/ui/upstreams/crm/edit":         {"crm:\n  # ", `value="v1"`, "Check", "/etc/"},
-	"/ui/upstreams/evil":             {"What is wrong", "stderr", "/ui/catalogue/evil/x"},
+	"/ui/upstreams/evil":             {"What is wrong", "stderr", "/ui/catalogue/evil/x", "the gateway adds Authorization", "/srv/data", "read and write", "512.0 MiB", "Refused", "add to isolate: hosts", "sallyport upstreams profile evil"},
 	"/ui/catalogue?q=%22%3E":         {"What the model reads", "tokens", "Nothing fits well", "not to be called"},
 	"/ui/catalogue/crm/order":        {"Try it", "A real call", "at least 1", `<option value="book">`, "As JSON"},
 	"/ui/catalogue/evil/x":           {"Arguments, one JSON object", "python, signature", "1,234 tokens", "Schema of the arguments", "more"},
@@ -156,6 +157,21 @@ var pages = map[string][]string{
 	"/ui/savings?days=30":            {"tokens kept out", "By day", `<svg role="img"`, "10 of 10", "used up", "1.5 of 60 s", "0.25 of 5", "all together"},
 	"/ui/nothing":                    {"Not Found"},
 	"/ui/catalogue?upstream=nowhere": {"there is no upstream"},
+}
+
+// refused are lines of an isolated upstream's log: of a host, the same host again, and of one with a hostile name.
+const refused = "\nsallyport: refused api.example.com:443: not in hosts; to allow it, add to isolate: hosts: [\"api.example.com\"]\n" +
+	"sallyport: refused api.example.com:443: not in hosts; to allow it, add to isolate: hosts: [\"api.example.com\"]\nsallyport: refused " + evil
+
+// isolated is the isolation of one upstream.
+func isolated(id string) *config.Isolation {
+	if id != "evil" {
+		return nil
+	}
+	i := config.DefaultIsolation()
+	i.Hosts = []config.IsolationHost{{Name: "api.example.org", Header: config.Secrets{"Authorization": "hunter2"}}}
+	i.PrivateHosts, i.Mounts = []config.IsolationHost{{Name: evil}}, []config.IsolationMount{{Path: "/srv/data", Mode: config.MountWritable}}
+	return i
 }
 
 // TestPages: whatever texts of others are, they are text on every page.
@@ -171,6 +187,17 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s is %d bytes, %d compressed", path, len(page), n)
 		}
 		t.Run(path, func(t *testing.T) { checkHarmless(t, page) })
+	}
+}
+
+// TestIsolationPage shows each refusal once, and no value of a header.
+func TestIsolationPage(t *testing.T) {
+	page := ask(t, house{}, "op", "/ui/upstreams/evil", nil).Body.String()
+	if n := strings.Count(page, "<li>api.example.com:443: not in hosts"); n != 1 || strings.Contains(page, "hunter2") {
+		t.Errorf("%d times in\n%s", n, page)
+	}
+	if page = ask(t, house{}, "op", "/ui/upstreams/crm", nil).Body.String(); strings.Contains(page, "Isolation") {
+		t.Error("crm is not isolated")
 	}
 }
 
@@ -197,8 +224,8 @@ func TestOthersSeeLess(t *testing.T) {
 	if page := ask(t, house{}, "ada", "/ui/quarantine", nil).Body.String(); !strings.Contains(page, "crm.add") || !strings.Contains(page, "Rejected by") || strings.Contains(page, "Approve this") || strings.Contains(page, "Reject this") {
 		t.Error("quarantine for ada:", page)
 	}
-	if page := ask(t, house{}, "ada", "/ui/upstreams/evil", nil).Body.String(); strings.Contains(page, "stderr") {
-		t.Error("stderr for ada")
+	if page := ask(t, house{}, "ada", "/ui/upstreams/evil", nil).Body.String(); strings.Contains(page, "stderr") || strings.Contains(page, "/srv/data") || strings.Contains(page, "Refused") {
+		t.Error("stderr or isolation for ada")
 	}
 }
 

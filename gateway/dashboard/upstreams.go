@@ -18,6 +18,8 @@ type UpstreamPage struct {
 	Pager Pager
 	// Login is the command to log in, "" where no login is needed.
 	Login string
+	// Isolation is nil for one that is not isolated, and for a caller who is no operator.
+	Isolation *IsolationView
 	// MayEdit says that the caller may change its settings here.
 	MayEdit bool
 	// MayRestart says that the caller may restart it.
@@ -64,6 +66,8 @@ func (d *Dashboard) upstreamPage(r *request, up catalog.Upstream) UpstreamPage {
 	}
 	if !r.isOperator() { // what a process says of its machine is no business of others
 		p.State.Stderr = ""
+	} else if d.opts.Isolation != nil {
+		p.Isolation = p.isolationOf(d.opts.Isolation(up.ID))
 	}
 	var all []tool.Tool
 	for _, t := range d.service.Tools() {

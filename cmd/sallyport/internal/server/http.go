@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"sallyport/cmd/sallyport/internal/cli"
@@ -156,6 +157,13 @@ func (s *service) dashboardOptions(login *config.Login) *dashboard.Options {
 	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log, Renderers: s.gateway.Plugins}
 	opts.Environments = func() map[string]config.Environment {
 		return maps.Clone(s.gateway.Reloader.Current().Load().Environments)
+	}
+	opts.Isolation = func(id string) *config.Isolation {
+		all := s.gateway.Reloader.Current().Load().Upstreams
+		if i := slices.IndexFunc(all, func(up config.Upstream) bool { return up.ID == id }); i >= 0 {
+			return all[i].Isolate
+		}
+		return nil
 	}
 	if login != nil {
 		if u, err := url.Parse(login.Issuer); err == nil {
