@@ -51,10 +51,14 @@ func (d *Dashboard) executions(r *request) (any, error) {
 	}
 	page, err := d.service.Executions(r.Context(), f)
 	page.Principals = slices.DeleteFunc(page.Principals, func(name string) bool { return name == "" || sanitize.Line(name, 80) != name })
-	return ExecutionsPage{
+	p := ExecutionsPage{
 		Page: page, Running: d.service.Running(r.Context()), Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
 		Statuses: history.Statuses(), Languages: []string{"python", "typescript"},
-	}, err
+	}
+	if page.Estimated {
+		p.Pager.Text = strings.Replace(p.Pager.Text, " of ", " of about ", 1)
+	}
+	return p, err
 }
 
 // pager returns the pager of a list with shown items from an offset on.

@@ -1,9 +1,8 @@
 package history
 
 import (
-	"bytes"
 	"context"
-	"iter"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +38,7 @@ type Brief struct {
 	revision uint64
 	read     int64 // tokens of the results that it got
 	partly   bool  // it made more calls than its record has
+	grams    signature
 }
 
 // Filter selects executions. The zero value selects the newest of all.
@@ -60,8 +60,11 @@ type Filter struct {
 type Page struct {
 	// Executions are sorted by start, the newest first.
 	Executions []Brief
-	// Total is the number of matches, Principals are the principals of all executions that the caller may see, sorted.
-	Total      int
+	// Total is the number of matches. Estimated says that it counts executions that only probably contain the text: of those after the
+	// ones on the page, not all are read.
+	Total     int
+	Estimated bool
+	// Principals are the principals of all executions that the caller may see, sorted.
 	Principals []string
 }
 
@@ -76,13 +79,17 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultBriefs
 	}
-	found, err := withText(h.recordsWith(ctx, rawTest(f.Text)), f.Text)
-	if err != nil {
-		return Page{}, err
-	}
+	look := &search{history: h, text: strings.ToLower(f.Text)}
 	for _, b := range slices.Backward(all) {
 		principals[b.Principal] = true
-		if !f.matches(b) || f.Text != "" && !found[b.ID] {
+		if !f.matches(b) {
+			continue
+		}
+		found, err := look.finds(ctx, b, len(page.Executions) >= f.Limit)
+		if err != nil {
+			return Page{}, toolcall.Unreadable(ctx, h.opts.Logger, err)
+		}
+		if !found {
 			continue
 		}
 		if page.Total++; f.After == "" && page.Total > f.Offset && len(page.Executions) < f.Limit {
@@ -96,33 +103,54 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 		page.Principals = append(page.Principals, name)
 	}
 	slices.Sort(page.Principals)
+	page.Estimated = look.estimated
 	return page, nil
 }
 
-// withText returns the ids of the records with a text; nil without a text.
-func withText(records iter.Seq2[Record, error], text string) (map[string]bool, error) {
-	if text = strings.ToLower(text); text == "" {
-		return nil, nil
-	}
-	found := map[string]bool{}
-	for r, err := range records {
-		if err != nil {
-			return nil, err
-		}
-		if strings.Contains(strings.ToLower(r.searched()), text) {
-			found[r.ID] = true
-		}
-	}
-	return found, nil
+// maxVerified is the number of records that a search reads before it only estimates how many more match.
+const maxVerified = 500
+
+// search looks for a text in records.
+type search struct {
+	history *History
+	text    string // in lower case; "" is in all
+	read    int
+	// estimated says that records counted that were not read.
+	estimated bool
 }
 
-// rawTest returns a test that the JSON of each record with a text passes, in any case; nil if JSON may write the text in other characters.
-func rawTest(text string) func([]byte) bool {
-	if text == "" || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || strings.ContainsRune(`"\<>&`+"\u2028\u2029\ufffd", c) }) {
-		return nil
+// finds reports whether a record contains the text. When the page is full, it may report so of a record that only probably does.
+func (s *search) finds(ctx context.Context, b Brief, full bool) (bool, error) {
+	switch {
+	case s.text == "":
+		return true, nil
+	case !b.grams.mayContain(s.text):
+		return false, nil
+	case full && s.read >= maxVerified:
+		s.estimated = true
+		return true, nil
 	}
-	lower := []byte(strings.ToLower(text))
-	return func(raw []byte) bool { return bytes.Contains(bytes.ToLower(raw), lower) }
+	s.read++
+	r, err := s.history.recordOfBrief(ctx, b)
+	if errors.Is(err, store.ErrNotFound) { // it was removed in the meantime
+		return false, nil
+	}
+	return err == nil && strings.Contains(r.lowerSearched(), s.text), err
+}
+
+// recordOfBrief returns the record of an execution that the caller may see.
+func (h *History) recordOfBrief(ctx context.Context, b Brief) (Record, error) {
+	h.mu.Lock()
+	p := h.pending[b.ID]
+	h.mu.Unlock()
+	if p != nil && p.record.Principal == b.Principal {
+		return h.withTokens(p), nil
+	}
+	entry, err := h.records.Get(ctx, KeyOf(b.Principal, b.ID))
+	if err != nil {
+		return Record{}, err
+	}
+	return recordOf(entry)
 }
 
 // searched returns the texts in which a search looks.
@@ -175,7 +203,7 @@ func (f Filter) matches(b Brief) bool {
 func briefOf(r Record) Brief {
 	return Brief{
 		ID: r.ID, Principal: r.Principal, Language: r.Language, Client: r.Client, Title: r.Title, Error: r.Error, Workspace: r.Workspace, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made, Tokens: r.Tokens,
-		read: r.ReadTokens(), partly: r.Made > len(r.Calls),
+		read: r.ReadTokens(), partly: r.Made > len(r.Calls), grams: newSignature(r.lowerSearched()),
 	}
 }
 

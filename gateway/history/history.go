@@ -408,15 +408,19 @@ func (h *History) load(ctx context.Context, id string, operator bool) (Record, e
 		}
 		return recordOf(entry)
 	}
-	for entry, err := range h.records.List(ctx, nil) {
-		if err != nil {
-			return Record{}, err
-		}
-		if entry.Key[len(entry.Key)-1] == id {
-			return recordOf(entry)
-		}
+	all, err := h.briefs.read(ctx, h.records)
+	if err != nil {
+		return Record{}, err
 	}
-	return Record{}, store.ErrNotFound
+	i := slices.IndexFunc(all, func(b Brief) bool { return b.ID == id })
+	if i < 0 {
+		return Record{}, store.ErrNotFound
+	}
+	entry, err := h.records.Get(ctx, KeyOf(all[i].Principal, id))
+	if err != nil {
+		return Record{}, err
+	}
+	return recordOf(entry)
 }
 
 func recordOf(entry store.Entry) (record Record, err error) {

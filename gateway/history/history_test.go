@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -323,6 +324,48 @@ func TestTextOfRecords(t *testing.T) {
 	}
 	if page, err := h.Executions(ctx, Filter{Text: "language"}); err != nil || page.Total != 0 { // a name of JSON is no text of the record
 		t.Errorf("a name of JSON: %d, %v", page.Total, err)
+	}
+}
+
+// TestSearchMany: a search that matches many records reads few of them, and says that their number is an estimate; a page after
+// those is exact, and so is the number of few.
+func TestSearchMany(t *testing.T) {
+	t.Parallel()
+	h := openTestHistory(t, store.Memory(), "")
+	close(h.recovered)
+	ctx := tool.WithOperator(t.Context(), "op")
+	const many = 2*maxVerified + 100
+	begun := time.Now().UTC()
+	for i := range many {
+		record := Record{ID: "e-" + strconv.Itoa(i), Principal: "p" + strconv.Itoa(i%7), Status: sandbox.OK, Code: fmt.Sprintf("common(%d)", i), Started: begun.Add(time.Duration(i) * time.Second)}
+		if err := h.write(ctx, record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []struct {
+		filter    Filter
+		first     string
+		total     int
+		estimated bool
+	}{
+		{Filter{Text: "COMMON("}, "e-1099", many, true},
+		{Filter{Text: "common(", Offset: many - 100}, "e-99", many, true},
+		{Filter{Text: "common(", Principal: "p1"}, "e-1093", many / 7, false},
+		{Filter{Text: "common(17)"}, "e-17", 1, false},
+		{Filter{Text: "common(17)", Offset: 1}, "", 1, false},
+		{Filter{Text: "uncommon"}, "", 0, false},
+	} {
+		page, err := h.Executions(ctx, want.filter)
+		first := ""
+		if len(page.Executions) > 0 {
+			first = page.Executions[0].ID
+		}
+		if err != nil || first != want.first || page.Total != want.total || page.Estimated != want.estimated {
+			t.Errorf("%+v: %s first of %d, estimated %v, %v", want.filter, first, page.Total, page.Estimated, err)
+		}
+	}
+	if r, err := h.Record(ctx, "e-0"); err != nil || r.Code != "common(0)" {
+		t.Errorf("the oldest: %+v, %v", r, err)
 	}
 }
 

@@ -92,11 +92,6 @@ func noExecution(id string) error {
 // Records iterates over the records of the caller, or of all principals for an operator, the oldest
 // first, until the first error, a *tool.Error.
 func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
-	return h.recordsWith(ctx, nil)
-}
-
-// recordsWith is as Records, but leaves out records in the store if their JSON does not pass a test; nil is no test.
-func (h *History) recordsWith(ctx context.Context, test func([]byte) bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		whose, operator := KeyOf(tool.Principal(ctx)), tool.Operator(ctx) != ""
 		if operator {
@@ -106,9 +101,6 @@ func (h *History) recordsWith(ctx context.Context, test func([]byte) bool) iter.
 		late, told := h.pendingRecords(tool.Principal(ctx), operator), map[string]bool{}
 		for entry, err := range h.records.List(ctx, whose) {
 			r := Record{}
-			if err == nil && test != nil && !test(entry.Value) {
-				continue
-			}
 			if err == nil {
 				r, err = recordOf(entry)
 			}
