@@ -10,6 +10,7 @@ import (
 
 	"sallyport/bench/procs"
 	"sallyport/bench/stats"
+	"sallyport/internal/procmem"
 )
 
 const (
@@ -21,8 +22,8 @@ const (
 // memorySnapshot is the memory of a serve with its waiting sandboxes.
 type memorySnapshot struct {
 	count     int
-	sandboxes use // without serve itself
-	parts     map[string]use
+	sandboxes procmem.Use // without serve itself
+	parts     map[string]procmem.Use
 	available float64
 }
 
@@ -45,15 +46,15 @@ func memory(ctx context.Context, b *bench) error {
 	each := func(figure func(s memorySnapshot) float64) float64 {
 		return (figure(more) - figure(less)) / float64(more.count-less.count) / megabyte
 	}
-	pss := each(func(s memorySnapshot) float64 { return s.sandboxes.proportional })
+	pss := each(func(s memorySnapshot) float64 { return float64(s.sandboxes.Proportional) })
 	machine := -each(func(s memorySnapshot) float64 { return s.available })
 	alone, err := idle(ctx, many)
 	if err != nil {
 		return fmt.Errorf("bare interpreters: %w", err)
 	}
-	of := func(sum float64) float64 { return sum / float64(more.count) / megabyte }
+	of := func(sum int64) float64 { return float64(sum) / float64(more.count) / megabyte }
 	note := fmt.Sprintf("half Python, half node, the difference between %d and %d; each of %d: RSS summed %.1f, PSS %.1f, USS %.1f MB%s; bare: as many of the interpreters alone, which wait for input",
-		less.count, more.count, more.count, of(more.sandboxes.resident), of(more.sandboxes.proportional), of(more.sandboxes.unique), more.partition())
+		less.count, more.count, more.count, of(more.sandboxes.Resident), of(more.sandboxes.Proportional), of(more.sandboxes.Unique), more.partition())
 	b.add(one("waiting sandbox, PSS", "MB", pss, []float64{alone}, []bar{atMost("MB", barMemory, pss)}, note))
 	b.add(one("waiting sandbox, MemAvailable", "MB", machine, nil, []bar{atMost("MB", barMemory, machine)}, "what the machine has less of, page tables and the kernel's share included; other processes disturb it"))
 	b.add(one("waiting sandboxes in 1 GiB", "", float64(int(1024/max(pss, machine))), []float64{float64(int(1024 / alone))}, nil, "by the larger of the two; bare: by PSS"))
@@ -62,7 +63,6 @@ func memory(ctx context.Context, b *bench) error {
 
 // idle is the PSS of an interpreter that waits for input, in MB: the mean over so many of either language.
 func idle(ctx context.Context, count int) (mean float64, err error) {
-	var all use
 	var ends []func() error
 	defer func() {
 		for _, end := range ends {
@@ -79,12 +79,8 @@ func idle(ctx context.Context, count int) (mean float64, err error) {
 			pids, ends = append(pids, pid), append(ends, end)
 		}
 	}
-	for _, pid := range pids { // when all of them are there: they share pages
-		if err := all.add(pid); err != nil {
-			return 0, err
-		}
-	}
-	return all.proportional / float64(len(pids)) / megabyte, nil
+	all, err := procmem.Of(pids...) // when all of them are there: they share pages
+	return float64(all.Proportional) / float64(len(pids)) / megabyte, err
 }
 
 // measureIdle measures a serve with count waiting sandboxes of each language.
@@ -113,18 +109,22 @@ func one(name, unit string, figure float64, bare []float64, bars []bar, note str
 // memorySnapshot measures all processes of serve except its upstream.
 func (g *instance) memorySnapshot() (memorySnapshot, error) {
 	all := g.processes()
-	s := memorySnapshot{count: procs.Sandboxes(all), parts: map[string]use{}}
+	s := memorySnapshot{count: procs.Sandboxes(all), parts: map[string]procmem.Use{}}
+	byName, pids := map[string][]int{}, []int{}
 	for pid, p := range all {
-		if pid == g.command.Process.Pid || !within(all, p) {
-			continue
+		if pid != g.command.Process.Pid && within(all, p) {
+			byName[p.Name], pids = append(byName[p.Name], pid), append(pids, pid)
 		}
-		part := s.parts[p.Name]
-		if err := errors.Join(s.sandboxes.add(pid), part.add(pid)); err != nil {
-			return memorySnapshot{}, err
-		}
-		s.parts[p.Name] = part
 	}
 	var err error
+	if s.sandboxes, err = procmem.Of(pids...); err != nil {
+		return memorySnapshot{}, err
+	}
+	for name, of := range byName {
+		if s.parts[name], err = procmem.Of(of...); err != nil {
+			return memorySnapshot{}, err
+		}
+	}
 	s.available, err = available()
 	return s, err
 }
@@ -143,7 +143,7 @@ func within(all map[int]procs.Process, p procs.Process) bool {
 func (s memorySnapshot) partition() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.parts)) {
-		fmt.Fprintf(&b, "; %s %.1f", name, s.parts[name].proportional/float64(s.count)/megabyte)
+		fmt.Fprintf(&b, "; %s %.1f", name, float64(s.parts[name].Proportional)/float64(s.count)/megabyte)
 	}
 	return b.String()
 }

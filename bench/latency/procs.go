@@ -47,33 +47,6 @@ func (g *instance) waitExit() error {
 	}
 }
 
-// use is the memory of processes in bytes.
-type use struct{ resident, proportional, unique float64 }
-
-// add reads what one process uses.
-func (u *use) add(pid int) error {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(data)) {
-		name, rest, _ := strings.Cut(line, ":")
-		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-		if err != nil {
-			continue // the heading
-		}
-		switch name {
-		case "Rss":
-			u.resident += kilobytes * 1024
-		case "Pss":
-			u.proportional += kilobytes * 1024
-		case "Private_Clean", "Private_Dirty":
-			u.unique += kilobytes * 1024
-		}
-	}
-	return nil
-}
-
 // available is MemAvailable, in bytes.
 func available() (float64, error) {
 	data, err := os.ReadFile("/proc/meminfo")

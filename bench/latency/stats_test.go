@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -39,13 +38,6 @@ func TestBars(t *testing.T) {
 }
 
 func TestMemoryIsRead(t *testing.T) {
-	var u use
-	if err := u.add(os.Getpid()); err != nil {
-		t.Fatal(err)
-	}
-	if u.unique <= 1<<20 || u.proportional < u.unique || u.resident < u.proportional {
-		t.Errorf("%+v: want at least 1 MB, and no more unique than proportional, no more of that than resident", u)
-	}
 	if free, err := available(); err != nil || free < 1<<20 {
 		t.Errorf("%v bytes available, %v", free, err)
 	}
