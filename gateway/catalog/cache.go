@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/checksumfile"
 	"sallyport/internal/commandtool"
 	"sallyport/internal/config"
+	"sallyport/internal/tlsfiles"
 	"sallyport/internal/tool"
 	"sallyport/internal/webaccess"
 )
@@ -114,6 +115,7 @@ type offerSettings struct {
 	Dir, URL             string
 	Headers              map[string]string
 	Socket, Transport    string
+	TLS                  tlsfiles.Files `json:",omitzero"`
 	Include, Exclude     []string
 	Rename               map[string]string
 	Timeout, Concurrency int // always 0, as in the files of earlier versions
@@ -148,7 +150,7 @@ func hostHeaders(set *config.Isolation) map[string]map[string]string {
 // name returns the file name of an upstream: a digest of all settings that can change its offer.
 func (c *cache) name(up config.Upstream) string {
 	s := offerSettings{
-		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir, URL: up.URL, Headers: up.Headers, Socket: up.Socket,
+		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir, URL: up.URL, Headers: up.Headers, Socket: up.Socket, TLS: up.TLS,
 		Transport: up.Transport, Include: up.Include, Exclude: up.Exclude, Rename: up.Rename, MaxMessage: int64(up.MaxMessage), NoTraceContext: up.NoTraceContext, Isolate: up.Isolate,
 		OpenAPI: up.OpenAPI, GraphQL: up.GraphQL, GRPC: up.GRPC, Variables: up.Variables, Query: up.Query, Tools: up.Tools, Egress: up.Egress, HostHeaders: hostHeaders(up.Isolate),
 	}

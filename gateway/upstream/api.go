@@ -22,8 +22,11 @@ const maxSkippedLogged = 5
 
 // dialAPI reads what describes an API and returns the connection to its tools, which are served in this process.
 func (d *dialer) dialAPI(ctx context.Context) (*carrier, error) {
+	base, sockets, err := d.newTransport("")
+	if err != nil {
+		return nil, err
+	}
 	life, end := context.WithCancel(context.Background())
-	base, sockets := newTransport("")
 	background := &backgroundTasks{life: life}
 	release := func() {
 		base.CloseIdleConnections()

@@ -23,6 +23,7 @@ import (
 	"sallyport/gateway/upstream/paramheader"
 	"sallyport/gateway/upstream/webapi"
 	"sallyport/internal/sockets"
+	"sallyport/internal/tlsfiles"
 	"sallyport/internal/tool"
 )
 
@@ -53,8 +54,11 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "its url must begin with http:// or https:// and name a host"}
 	}
+	base, sockets, err := d.newTransport(d.settings.Socket)
+	if err != nil {
+		return nil, err
+	}
 	life, end := context.WithCancel(context.Background())
-	base, sockets := newTransport(d.settings.Socket)
 	errands := &backgroundTasks{life: life}
 	door := &originTransport{
 		base: base, origin: webapi.Origin(endpoint), headers: d.settings.Headers, maxMessage: int64(d.settings.MaxMessage), budget: d.opts.Budget, join: contextJoiner(life),
@@ -172,7 +176,11 @@ func httpStatus(err error) int {
 
 // newTransport connects over TCP or, if socket is not "", over that Unix socket,
 // whatever the URL's host.
-func newTransport(socket string) (*http.Transport, *sockets.Set) {
+func (d *dialer) newTransport(socket string) (*http.Transport, *sockets.Set, error) {
+	secure, err := d.settings.TLS.Config()
+	if fault, ok := errors.AsType[*tlsfiles.Fault](err); ok {
+		return nil, nil, &tool.Error{Kind: tool.Invalid, Message: "its tls." + fault.Key + " cannot be used: " + fault.Message}
+	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	dial, proxy := dialer.DialContext, http.ProxyFromEnvironment
 	if socket != "" {
@@ -185,11 +193,12 @@ func newTransport(socket string) (*http.Transport, *sockets.Set) {
 	return &http.Transport{
 		Proxy:               proxy,
 		DialContext:         sockets.DialContext,
+		TLSClientConfig:     secure,
 		TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     90 * time.Second,
-	}, sockets
+	}, sockets, nil
 }
 
 // contextJoiner returns a function that derives a context which also ends with life.

@@ -110,7 +110,7 @@ func (u Upstream) apiProblems(at path) []problem {
 			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%q belongs to an MCP server, not to an upstream with %q`, name, key)})
 		}
 	}
-	all = append(all, u.addressProblems(at)...)
+	all = append(all, append(u.addressProblems(at), u.tlsProblems(at.To("tls"))...)...)
 	if u.Basic.isSet() && (u.authorization() != "" || u.UsesOAuth()) {
 		all = append(all, problem{at: at.To("basic"), onKey: true, message: `"basic" and another way to authenticate would both set the header Authorization; keep one`})
 	}

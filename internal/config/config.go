@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/policy"
 	"sallyport/internal/registry"
 	"sallyport/internal/secretstore"
+	"sallyport/internal/tlsfiles"
 	"sallyport/internal/webaccess"
 )
 
@@ -258,6 +259,9 @@ type Upstream struct {
 	Socket string
 	// Transport is the transport for the URL; default auto.
 	Transport string
+	// TLS is the TLS of the connections to the URL and to the document of an API; default the authorities of the system, and no client
+	// certificate. Logins do not use it.
+	TLS tlsfiles.Files
 	// Auth configures how to get an OAuth token for the URL; default by discovery, when the
 	// server requires one and a person has logged in.
 	Auth Auth

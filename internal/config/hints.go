@@ -96,7 +96,7 @@ func adviseValue(at path, n *yaml.Node) string {
 
 // transportKeys are keys of an upstream, each with the keys of transports that do not have it.
 var transportKeys = map[string][]string{
-	"url": {"command", "tools", "egress"}, "headers": {"command", "tools", "egress"}, "socket": {"command", "tools", "egress"}, "transport": {"command", "tools", "egress"}, "auth": {"command", "tools", "egress"},
+	"url": {"command", "tools", "egress"}, "headers": {"command", "tools", "egress"}, "socket": {"command", "tools", "egress"}, "transport": {"command", "tools", "egress"}, "auth": {"command", "tools", "egress"}, "tls": {"command", "tools", "egress"},
 	"command": {"url", "openapi", "graphql", "grpc", "tools", "egress"}, "args": {"url", "openapi", "graphql", "grpc", "tools", "egress"}, "env": {"url", "openapi", "graphql", "grpc", "egress"}, "cwd": {"url", "openapi", "graphql", "grpc", "egress"},
 	"openapi": {"command", "url", "tools", "graphql", "grpc", "egress"}, "graphql": {"command", "url", "tools", "openapi", "grpc", "egress"}, "grpc": {"command", "url", "tools", "openapi", "graphql", "egress"},
 	"variables": {"command", "url", "tools", "grpc", "egress"}, "query": {"command", "url", "tools", "grpc", "egress"}, "basic": {"command", "url", "tools", "egress"}, "tools": {"url", "openapi", "graphql", "grpc", "command", "egress"},

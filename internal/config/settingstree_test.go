@@ -47,7 +47,7 @@ func parseSource(t *testing.T) *source {
 		fields: map[string]map[string]goField{}, funcs: map[string]*ast.FuncDecl{}, words: map[string]ast.Expr{},
 		returns: map[string]string{}, lines: map[int]string{}, set: token.NewFileSet(),
 	}
-	for _, glob := range []string{"../policy/*.go", "../identity/*.go", "../commandtool/*.go", "../secretstore/*.go", "../webaccess/*.go", "../tokenexchange/*.go", "*.go"} { // of two types with one name, that of this package counts
+	for _, glob := range []string{"../policy/*.go", "../identity/*.go", "../commandtool/*.go", "../secretstore/*.go", "../webaccess/*.go", "../tokenexchange/*.go", "../tlsfiles/*.go", "*.go"} { // of two types with one name, that of this package counts
 		paths, err := filepath.Glob(glob)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/redact"
 	"sallyport/internal/reference"
+	"sallyport/internal/tlsfiles"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -24,7 +25,7 @@ type Store struct {
 	// Creds is a file with the credentials of the gateway at the servers.
 	Creds string
 	// TLS is the TLS of the connection.
-	TLS StoreTLS
+	TLS tlsfiles.Files
 	// Replicas is the number of servers that keep each record: 1, 3 or 5; default 1. A change applies at the next start.
 	Replicas int
 	// Prefix begins the names of all streams, and is the first word of their subjects; default sallyport. Gateways with the
@@ -32,16 +33,6 @@ type Store struct {
 	Prefix string
 	// Problem describes references without a value, "" if all have one. Unless it is "", the store must not be used.
 	Problem string
-}
-
-// StoreTLS is the TLS of the connection to the store.
-type StoreTLS struct {
-	// CA is a file with the certificates to trust; default those of the system.
-	CA string
-	// Cert is a file with a client certificate.
-	Cert string
-	// Key is a file with its key.
-	Key string
 }
 
 // IsRemote reports whether records are on the servers of a URL, which may be one without a value.
@@ -58,9 +49,7 @@ func (d storeDecoder) store(at path, n *yaml.Node, s *Store) {
 	d.Fields(at, n, []key{
 		{"url", d.Text(&s.URL)},
 		{"creds", d.path(&s.Creds)},
-		{"tls", func(at path, n *yaml.Node) {
-			d.Fields(at, n, []key{{"ca", d.path(&s.TLS.CA)}, {"cert", d.path(&s.TLS.Cert)}, {"key", d.path(&s.TLS.Key)}})
-		}},
+		{"tls", func(at path, n *yaml.Node) { d.tls(at, n, &s.TLS) }},
 		{"replicas", scalar(d.decoder, &s.Replicas, yamlstrict.Count)},
 		{"prefix", d.Text(&s.Prefix)},
 	})
@@ -88,13 +77,7 @@ func (s Store) problems(at path) (all []problem) {
 	if !storePrefix.MatchString(s.Prefix) {
 		all = append(all, problem{at: at.To("prefix"), message: "a prefix is a letter, then at most 31 letters, digits, \"-\" and \"_\""})
 	}
-	switch {
-	case s.TLS.Cert != "" && s.TLS.Key == "":
-		all = append(all, problem{at: at.To("tls").To("cert"), message: `a client certificate needs its "key"`})
-	case s.TLS.Key != "" && s.TLS.Cert == "":
-		all = append(all, problem{at: at.To("tls").To("key"), message: `a key needs its "cert"`})
-	}
-	return all
+	return append(all, pairProblems(at.To("tls"), s.TLS)...)
 }
 
 // storeURLProblem returns what is wrong with the address of a server, "" for nothing.

@@ -105,7 +105,7 @@ func (u Upstream) processKeys() []string {
 
 // httpKeys returns the keys with a value that only an upstream with a URL may have.
 func (u Upstream) httpKeys() []string {
-	return namesOfSet(setKey{"headers", len(u.Headers) > 0}, setKey{"socket", u.Socket != ""}, setKey{"transport", u.Transport != "" && u.Transport != "auto"}, setKey{"auth", u.Auth.isSet()})
+	return namesOfSet(setKey{"headers", len(u.Headers) > 0}, setKey{"socket", u.Socket != ""}, setKey{"transport", u.Transport != "" && u.Transport != "auto"}, setKey{"tls", u.TLS.IsSet()}, setKey{"auth", u.Auth.isSet()})
 }
 
 // stdioProblems returns problems of values that the operating system would refuse or truncate.
@@ -139,6 +139,7 @@ func (u Upstream) httpProblems(at path) []problem {
 	all := urlProblems(at.To("url"), u.URL)
 	all = append(all, oneOfProblem(at.To("transport"), u.Transport, transports)...)
 	all = append(all, u.socketProblems(at.To("socket"))...)
+	all = append(all, u.tlsProblems(at.To("tls"))...)
 	all = append(all, headerProblems(at.To("headers"), u.Headers)...)
 	return append(all, u.authProblems(at)...)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"sallyport/internal/config"
+	"sallyport/internal/tlsfiles"
 )
 
 // Server are NATS servers of one cluster, and how to connect to them.
@@ -56,36 +57,11 @@ func (s Server) Options() ([]nats.Option, error) {
 	if !secure {
 		return opts, nil
 	}
-	about, err := s.tls()
-	return append(opts, nats.Secure(about)), err
-}
-
-// tls returns the settings of TLS. A client certificate is read for each connection, as it may be renewed.
-func (s Server) tls() (*tls.Config, error) {
-	about := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.CA != "" {
-		text, err := os.ReadFile(s.CA)
-		if err != nil {
-			return nil, fmt.Errorf("certificates to trust: %w", err)
-		}
-		about.RootCAs = x509.NewCertPool()
-		if !about.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("certificates to trust: %s has none in PEM", s.CA)
-		}
+	about, err := tlsfiles.Files{CA: s.CA, Cert: s.Cert, Key: s.Key}.Config()
+	if err != nil {
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	if s.Cert == "" {
-		return about, nil
-	}
-	load := func() (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
-		if err != nil {
-			return nil, fmt.Errorf("client certificate: %w", err)
-		}
-		return &pair, nil
-	}
-	about.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
-	_, err := load()
-	return about, err
+	return append(opts, nats.Secure(about)), nil
 }
 
 // Connect connects. Servers that do not answer are no error: the connection is then made in the background, and unanswered is

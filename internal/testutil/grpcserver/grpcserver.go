@@ -5,6 +5,7 @@ package grpcserver
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	_ "embed"
 	"errors"
 	"net"
@@ -47,8 +48,18 @@ var Descriptors []byte
 type Options struct {
 	// Certificate is that of a server with TLS.
 	Certificate *tls.Certificate
+	// Clients are the authorities of clients, of which each needs a certificate; nil asks for none.
+	Clients *x509.CertPool
 	// Reflection names its versions, "v1" and "v1alpha"; nil is both.
 	Reflection []string
+}
+
+func (o Options) secure() *tls.Config {
+	config := &tls.Config{Certificates: []tls.Certificate{*o.Certificate}, MinVersion: tls.VersionTLS12}
+	if o.Clients != nil {
+		config.ClientCAs, config.ClientAuth = o.Clients, tls.RequireAndVerifyClientCert
+	}
+	return config
 }
 
 // Server is a running server.
@@ -72,7 +83,7 @@ func Start(tb testing.TB, opts Options) *Server {
 	s := &Server{files: files}
 	settings := []grpc.ServerOption{grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream)}
 	if opts.Certificate != nil {
-		settings = append(settings, grpc.Creds(credentials.NewServerTLSFromCert(opts.Certificate)))
+		settings = append(settings, grpc.Creds(credentials.NewTLS(opts.secure())))
 	}
 	server := grpc.NewServer(settings...)
 	s.register(server)
