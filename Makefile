@@ -1,4 +1,4 @@
-# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/, tools/clients/, tools/browser/, tools/vectors/, tools/names/ and tools/site/.
+# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/, tools/editor/, tools/clients/, tools/browser/, tools/vectors/, tools/names/ and tools/site/.
 # Only tools/prereq.sh says what a machine must have; it ends with one line that names what is missing.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -23,6 +23,7 @@ test golden fuzz soak bench-go: export SALLYPORT_REQUIRE = 1
 test golden fuzz soak bench-go: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
 test golden fuzz soak bench-go: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstreams/node_modules
 test golden fuzz soak bench-go: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools/typecheck/node_modules
+test golden fuzz soak bench-go: export SALLYPORT_TEST_EDITOR = $(CURDIR)/tools/editor/node_modules
 test golden fuzz soak bench-go: export SALLYPORT_TEST_CLIENTS = $(CURDIR)/tools/clients/node_modules
 test golden fuzz soak bench-go: export SALLYPORT_TEST_BROWSER = $(CURDIR)/.cache/browser
 
@@ -45,7 +46,7 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 	@"$(BIN)/demo" -sallyport "$(BIN)/sallyport"
 
 .PHONY: test
-test: prereq-test build runsc upstreams checkers clients browser helm check ## all checks, then all tests with the race detector
+test: prereq-test build runsc upstreams checkers editor-packages clients browser helm check ## all checks, then all tests with the race detector
 	@./tools/test.sh $(RACE)
 
 .PHONY: quick
@@ -83,6 +84,14 @@ upstreams: prereq-node ## install the npm servers that demo and tests connect to
 .PHONY: checkers
 checkers: prereq-node ## install the type checkers that generated code has to pass, once
 	@./tools/npm.sh tools/typecheck "installing the type checkers (a few seconds, once)"
+
+.PHONY: editor-packages
+editor-packages: prereq-node ## install CodeMirror, which the editor of the dashboard is made of, once
+	@./tools/npm.sh tools/editor "installing CodeMirror (a second, once)"
+
+.PHONY: editor
+editor: editor-packages prereq-go ## make gateway/dashboard/static/editor.min.js anew; it is committed, so only who changes tools/editor needs this
+	@$(STEP) "bundling the editor" go run $(VCS) ./tools/editor
 
 .PHONY: clients
 clients: prereq-node ## install the MCP clients that the examples are run with, once
@@ -146,11 +155,11 @@ fmt: prereq-go ## gofmt every file
 	@./tools/gofmt.sh -w
 
 .PHONY: golden
-golden: prereq-demo runsc upstreams checkers clients browser helm ## rewrite the golden files; look at the diff before you commit it
+golden: prereq-demo runsc upstreams checkers editor-packages clients browser helm ## rewrite the golden files; look at the diff before you commit it
 	@./tools/golden.sh
 
 .PHONY: fuzz
-fuzz: prereq-demo runsc upstreams checkers clients browser ## run every fuzzer for FUZZTIME (10s)
+fuzz: prereq-demo runsc upstreams checkers editor-packages clients browser ## run every fuzzer for FUZZTIME (10s)
 	@./tools/fuzz.sh "$(FUZZTIME)"
 
 .PHONY: bench bench-latency
@@ -160,7 +169,7 @@ bench-latency: prereq-demo build runsc checkers ## how long everything takes, ne
 	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Latency next to something bare (make bench-latency)" -out bench/results/latency -docs docs/explanation $(ARGS)
 
 .PHONY: bench-go
-bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go benchmarks
+bench-go: prereq-demo runsc upstreams checkers editor-packages clients browser ## run the Go benchmarks
 	@go test -timeout 30m -run '^$$' -bench . -benchmem ./...
 
 .PHONY: soak
@@ -264,7 +273,7 @@ dist-check: prereq-demo ## install the packages of dist/ for real, and take the 
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
-	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules tools/names/node_modules tools/site/node_modules
+	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/editor/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules tools/names/node_modules tools/site/node_modules
 
 .PHONY: prereq prereq-go prereq-node prereq-demo prereq-test prereq-bench
 prereq: prereq-test ## say what this machine lacks for make demo and make test

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -21,6 +23,7 @@ var staticFiles embed.FS
 type asset struct {
 	path, kind string
 	data       []byte
+	packed     func() []byte // data as gzip has it
 }
 
 // assets are all of them, by name and by address.
@@ -35,7 +38,7 @@ var assets = sync.OnceValue(func() map[string]asset {
 		data = packed.Read(data)
 		sum := sha256.Sum256(data)
 		ext := path.Ext(e.Name())
-		a := asset{path: "/ui/static/" + strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext, kind: kinds[ext], data: data}
+		a := asset{path: "/ui/static/" + strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext, kind: kinds[ext], data: data, packed: sync.OnceValue(func() []byte { return compress(data) })}
 		all[e.Name()], all[a.path] = a, a
 	}
 	if err != nil {
@@ -52,8 +55,30 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	data := a.data
 	w.Header().Set("Content-Type", a.kind)
-	w.Header().Set("Content-Length", strconv.Itoa(len(a.data)))
+	w.Header().Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		data = a.packed()
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(a.data)
+	_, _ = w.Write(data)
+}
+
+// compress returns data as gzip has it.
+func compress(data []byte) []byte {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		_, err = z.Write(data)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		panic(err) // it writes to memory
+	}
+	return b.Bytes()
 }

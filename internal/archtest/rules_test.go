@@ -203,6 +203,8 @@ var importRules = append(commandRules(), []importRule{
 		"tools/pictures records what terminals show of the binary, which it only starts"},
 	{"tools/upstreams", []string{"internal/packed"}, nil,
 		"the pinned npm servers are listed once, for make and for the programs that install them"},
+	{"tools/editor", nil, []string{"internal/testutil"},
+		"the editor of the dashboard is bundled from npm packages, and committed"},
 	{"tools/vectors", []string{"index", "internal/testutil/ireval"}, nil,
 		"the built-in data of index/wordvec is generated from tools as index reads them, manually and never in a build"},
 	{"tools/names", []string{"internal/names", "internal/pii"}, nil,
@@ -255,8 +257,8 @@ var libraryOwners = []libraryOwner{
 		"the HTTP server checks access tokens, and people sign in; in tests it is the authorization server"},
 	{"github.com/go-jose/go-jose", []string{"internal/testutil/authserver"}, nil,
 		"zitadel/oidc's storage interface, which the authorization server of the tests implements, uses its key types"},
-	{"github.com/evanw/esbuild", []string{"codegen/..."}, []string{"cmd/..."}, // as people bundle their programs
-		"esbuild is an implementation detail of codegen"},
+	{"github.com/evanw/esbuild", []string{"codegen/...", "tools/editor"}, []string{"cmd/..."}, // as people bundle their programs
+		"esbuild is an implementation detail of codegen, and bundles the editor of the dashboard"},
 	{"github.com/nats-io", []string{"internal/store", "internal/natsconn", "sandbox/workers", "internal/testutil/natscluster"}, []string{"cmd/sallyport"}, // a client without permissions
 		"records are kept and links to workers are carried in one package each, which share how to connect"},
 	{"github.com/robfig/cron", []string{"internal/store"}, nil,

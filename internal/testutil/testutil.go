@@ -132,6 +132,12 @@ func Checkers(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules", "make checkers")
 }
 
+// Editor returns the node_modules folder that `make editor-packages` fills: CodeMirror.
+func Editor(tb testing.TB) string {
+	tb.Helper()
+	return component(tb, "SALLYPORT_TEST_EDITOR", "tools/editor/node_modules", "make editor-packages")
+}
+
 // Clients returns the node_modules folder that `make clients` fills, for running the examples.
 func Clients(tb testing.TB) string {
 	tb.Helper()

@@ -206,7 +206,7 @@ func packedFiles() []string {
 	return []string{
 		"gateway/httpapi/openapi.json", "internal/config/upstreams.schema.json", "internal/pii/secretrules.json",
 		"index/phrases/actions.txt", "index/phrases/languages.txt", "index/phrases/things.txt", "index/wordvec/vectors.bin",
-		"gateway/dashboard/static/htmx.min.js", "gateway/dashboard/static/style.css", "gateway/dashboard/templates/*.html",
+		"gateway/dashboard/static/editor.min.js", "gateway/dashboard/static/htmx.min.js", "gateway/dashboard/static/style.css", "gateway/dashboard/templates/*.html",
 		"codegen/runtime/guest/*.*", "codegen/runtime/guest/sallyport/*.py", "codegen/runtime/client/python/*", "codegen/runtime/client/typescript/*",
 		"internal/presets/data/*.json", "tools/upstreams/package-lock.json",
 	}

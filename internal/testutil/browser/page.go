@@ -217,6 +217,43 @@ func (p *Page) Press(keys ...string) {
 	}
 }
 
+// Type types a text into what has the focus, key by key.
+func (p *Page) Type(text string) {
+	p.tb.Helper()
+	p.do("type", chromedp.KeyEvent(text))
+}
+
+// Key presses a key of a keyboard: Enter, Tab, Escape, Delete, Backspace or a letter, with the control key where control is set. Unlike that of
+// Press, it types nothing where a script of the page prevents that.
+func (p *Page) Key(name string, control bool) {
+	p.tb.Helper()
+	codes := map[string]int64{"Enter": '\r', "Tab": '\t', "Escape": 27, "Delete": 46, "Backspace": 8}
+	e := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: name, Code: name, WindowsVirtualKeyCode: codes[name]}
+	if e.WindowsVirtualKeyCode == 0 {
+		e.Code, e.WindowsVirtualKeyCode = "Key"+strings.ToUpper(name), int64(strings.ToUpper(name)[0])
+	}
+	switch {
+	case control:
+		e.Modifiers = 2
+	case name == "Enter":
+		e.Type, e.Text = input.DispatchKeyEventTypeKeyDown, "\r"
+	}
+	up := e
+	up.Type, up.Text = input.DispatchKeyEventTypeKeyUp, ""
+	p.do("press "+name, command(input.DispatchKeyEvent, e), command(input.DispatchKeyEvent, up))
+}
+
+// WaitFor waits until a JavaScript expression is true.
+func (p *Page) WaitFor(expression string) {
+	p.tb.Helper()
+	for end := time.Now().Add(timeout); !Eval[bool](p, "!!("+expression+")"); {
+		if time.Now().After(end) {
+			p.tb.Fatalf("this does not become true: %s", expression)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 // Eval evaluates a JavaScript expression in a page, awaits a promise, and returns the value.
 func Eval[T any](p *Page, expression string) T {
 	p.tb.Helper()
