@@ -110,8 +110,11 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 		Guard: g.Guard, Budgets: g.Budgets, Replay: g.Replay, Skills: g.Skills, Endpoints: g.Endpoints, Upstreams: g.View.Visible, Call: g.Call,
 		Check: func(ctx context.Context, code, language string) error { return g.Plugins.Check(ctx, code, language) },
 	})
-	g.Skills.Executor = g.Executor
-	return err
+	if err != nil {
+		return err
+	}
+	g.Skills.Executor, g.Completer, g.Drafts = g.Executor, toolsearch.NewCompleter(g.Searcher), executor.NewDrafts(g.Executor)
+	return nil
 }
 
 // openConnections opens the logins of principals, and returns what the catalog needs of them; nil without Options.PersonAuth.

@@ -129,6 +129,9 @@ type Gateway struct {
 	Catalog  *catalog.Catalog
 	Searcher *toolsearch.Searcher
 	Skills   *skills.Library
+	// Completer and Drafts help people to write programs.
+	Completer toolsearch.Completer
+	Drafts    *executor.Drafts
 	// Executor runs programs in Sandboxes, and Replay resumes them.
 	Executor  *executor.Executor
 	Sandboxes *executor.Sandboxes

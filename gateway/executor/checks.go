@@ -130,6 +130,14 @@ func (c *checks) checker(ctx context.Context, interpreter sandbox.Interpreter) *
 	return checker
 }
 
+// missing reports whether no checker of a language was found for the caller.
+func (c *checks) missing(ctx context.Context, interpreter sandbox.Interpreter) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	checker, known := c.checkers[checkerKey{tool.Principal(ctx), tool.Endpoint(ctx), interpreter}]
+	return known && checker == nil
+}
+
 func (c *checks) newChecker(interpreter sandbox.Interpreter, settings config.Sandbox) *typecheck.Checker {
 	language, path := typecheck.Python, settings.Pyright
 	if interpreter == sandbox.Node {

@@ -41,31 +41,32 @@ func (k *supervisor) drain() {
 	for {
 		select {
 		case check := <-k.queue:
-			check.finish(nil)
+			check.finish(nil, false)
 		default:
 			return
 		}
 	}
 }
 
-func (k *supervisor) check(ctx context.Context, check *Check) []Warning {
+// check returns the warnings of a program, and whether a server has checked it.
+func (k *supervisor) check(ctx context.Context, check *Check) (warnings []Warning, made bool) {
 	if check.dropped.Load() && k.server != nil {
-		return nil
+		return nil, false
 	}
 	if err := k.ensure(ctx); err != nil {
-		return nil
+		return nil, false
 	}
 	if check.dropped.Load() { // it has started the server, which suffices
-		return nil
+		return nil, false
 	}
 	k.sendChanges(ctx)
 	found, err := k.server.check(ctx, check.code, checkTimeout)
 	if err != nil {
 		k.fail(ctx, err)
-		return nil
+		return nil, false
 	}
 	k.failures = 0
-	return k.dialect.warnings(found)
+	return k.dialect.warnings(found), true
 }
 
 // ensure starts the server if none runs.

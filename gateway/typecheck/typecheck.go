@@ -128,6 +128,7 @@ type Check struct {
 	dropped  atomic.Bool
 	done     chan struct{}
 	warnings []Warning
+	made     bool // a server has answered
 }
 
 // Check starts to check a program. It does not block.
@@ -170,8 +171,24 @@ func (k *Check) Drop() {
 	}
 }
 
-func (k *Check) finish(warnings []Warning) {
-	k.warnings = warnings
+// Dropped reports whether the warnings were discarded.
+func (k *Check) Dropped() bool { return k != nil && k.dropped.Load() }
+
+// Made reports whether the check has ended, and a server has made it. Another one says nothing about the program.
+func (k *Check) Made() bool {
+	if k == nil {
+		return false
+	}
+	select {
+	case <-k.done:
+		return k.made
+	default:
+		return false
+	}
+}
+
+func (k *Check) finish(warnings []Warning, made bool) {
+	k.warnings, k.made = warnings, made
 	close(k.done)
 }
 
