@@ -171,13 +171,13 @@ func (w *walker) playground() {
 	w.checkPage("skill from the playground", "Saved as a skill.", "Adds 40 and 2.", "get_sum")
 
 	w.follow("Playground")
-	p.Fill("#program", "from servers.everything import get_sum\nget_sum(a=40, c=2)")
+	w.write("from servers.everything import get_sum\nget_sum(a=40, c=2)")
 	p.Follow("main button.primary")
 	p.WaitText("#run", "failed")
 	w.checkPage("playground with a fault", "line 2", "did you mean b?")
 
 	p.Go(w.home + "/ui/playground")
-	p.Fill("#program", "import time\nfor i in range(600): time.sleep(0.1); print('step', i, flush=True)")
+	w.write("import time\nfor i in range(600): time.sleep(0.1); print('step', i, flush=True)")
 	p.Follow("main button.primary")
 	p.WaitText("#run", "step 3")
 	w.checkPage("playground while a program runs", "Cancel")

@@ -92,6 +92,9 @@ type Options struct {
 	Tasks Tasks
 	// Environments returns a copy of the environments in the settings, by name; nil for none.
 	Environments func() map[string]config.Environment
+	// Completions and Drafts help to write programs; nil for a text field only.
+	Completions Completions
+	Drafts      Drafts
 	// Policy returns the rules in force; nil for none.
 	Policy func() policy.Settings
 	// Editor edits the settings file; without one it cannot be edited.

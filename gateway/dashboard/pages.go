@@ -32,6 +32,8 @@ type page struct {
 	template string
 	show     func(r *request) (any, error)
 	do       func(r *request) (next string, err error)
+	// data returns what a script of a page is answered, as JSON.
+	data func(r *request) (any, error)
 }
 
 func (p page) pattern() string { return p.method + " " + p.path }
@@ -102,6 +104,8 @@ func (d *Dashboard) table() []page {
 		newPage(playgroundPath, "Playground", "playground", playgroundPages{d}.show).in(groupTools, "Playground").needs(tool.ScopeExecute),
 		newAction(playgroundPath, "Playground", tool.ScopeExecute, playgroundPages{d}.run).large(),
 		{method: http.MethodPost, path: playgroundPath + "/skill", title: "Playground", scope: tool.ScopeExecute, template: "playground", do: playgroundPages{d}.saveSkill},
+		{method: http.MethodGet, path: completionsPath, title: "Playground", scope: tool.ScopeExecute, data: editorPages{d}.completions},
+		{method: http.MethodPost, path: checkPath, title: "Playground", scope: tool.ScopeExecute, form: maxLargeForm, data: editorPages{d}.check},
 		newPage("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),
 		newPage("/ui/skills/{name}", "Skill", "skill", d.skill),
 

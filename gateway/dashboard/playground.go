@@ -37,6 +37,8 @@ type PlaygroundPage struct {
 	Code, Language, Environment, Workspace string
 	// Languages, Environments and Workspaces can be chosen; without environments there is only the default one.
 	Languages, Environments, Workspaces []string
+	// Completions and Check are where the editor asks; "" for a text field only.
+	Completions, Check string
 	// Run is the program that was run, nil before the first. Every is how often it is updated, in seconds; 0 once it has ended.
 	Run   *PlaygroundRun
 	Every int
@@ -77,6 +79,9 @@ func (d playgroundPages) show(r *request) (any, error) {
 
 func (d playgroundPages) page(r *request, id string) (PlaygroundPage, error) {
 	p := PlaygroundPage{Languages: []string{"python", "typescript"}, Environments: d.environments()}
+	if d.opts.Completions != nil && d.opts.Drafts != nil {
+		p.Completions, p.Check = completionsPath, checkPath
+	}
 	if list, err := d.service.ListWorkspaces(r.Context()); err == nil {
 		for _, w := range list {
 			p.Workspaces = append(p.Workspaces, w.Name)

@@ -17,7 +17,7 @@ import (
 func TestRoles(t *testing.T) {
 	var told []string
 	h := house{told: &told}
-	d := dashboard.New(h, &dashboard.Options{Workflows: flows{&told}, Tasks: duties{&told}, Connections: logins{&told}, Cluster: site{&told}, Editor: editor{&told}, Adder: adder{&told}, Rehearse: rehearse})
+	d := dashboard.New(h, &dashboard.Options{Workflows: flows{&told}, Tasks: duties{&told}, Connections: logins{&told}, Completions: aid{}, Drafts: aid{}, Cluster: site{&told}, Editor: editor{&told}, Adder: adder{&told}, Rehearse: rehearse})
 	least, walked := access.Operations(), map[string]bool{}
 	member := regexp.MustCompile(`\{[^}]*\}`)
 	for _, one := range d.Operations() {

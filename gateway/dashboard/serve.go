@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -75,8 +76,12 @@ func (d *Dashboard) serve(w http.ResponseWriter, raw *http.Request, p page) {
 			return
 		}
 	}
-	if p.do != nil {
+	switch {
+	case p.do != nil:
 		d.act(w, r, p)
+		return
+	case p.data != nil:
+		d.answerData(w, r, p)
 		return
 	}
 	data, err := p.show(r)
@@ -121,6 +126,22 @@ func (d *Dashboard) act(w http.ResponseWriter, r *request, p page) {
 	}
 	setFlash(w, r.flash)
 	http.Redirect(w, r.Request, next, http.StatusSeeOther)
+}
+
+// answerData answers a script of a page, as JSON.
+func (d *Dashboard) answerData(w http.ResponseWriter, r *request, p page) {
+	data, err := p.data(r)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(data)
+	}
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = w.Write(text)
 }
 
 func formError(err error) error {

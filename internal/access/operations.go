@@ -23,7 +23,7 @@ var leastRole = map[Role][]string{
 		"cancel_run", "resume_run", "replay_run", "answer_form", "start_task", "cancel_task", "resume_task",
 
 		pages + "POST /ui/catalogue/{upstream}/{tool}", pages + "GET /ui/playground", pages + "POST /ui/playground",
-		pages + "POST /ui/playground/skill",
+		pages + "POST /ui/playground/skill", pages + "GET /ui/playground/completions", pages + "POST /ui/playground/check",
 		pages + "POST /ui/executions/{id}/cancel", pages + "POST /ui/runs/{id}/answer", pages + "POST /ui/runs/{id}/cancel",
 		pages + "POST /ui/runs/{id}/resume", pages + "POST /ui/runs/{id}/replay", pages + "POST /ui/tasks/{id}/cancel",
 		pages + "POST /ui/tasks/{id}/resume", pages + "POST /ui/workflows/{name}/runs", pages + "GET /ui/connections/{id}",

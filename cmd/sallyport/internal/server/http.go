@@ -154,7 +154,7 @@ func (r rateLimitedService) Execute(ctx context.Context, p execution.Program) (e
 
 // dashboardOptions returns the options of the dashboard; login is the provider at which people sign in, nil for none.
 func (s *service) dashboardOptions(login *config.Login) *dashboard.Options {
-	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log, Renderers: s.gateway.Plugins}
+	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log, Renderers: s.gateway.Plugins, Completions: s.gateway.Completer, Drafts: s.gateway.Drafts}
 	opts.Environments = func() map[string]config.Environment {
 		return maps.Clone(s.gateway.Reloader.Current().Load().Environments)
 	}
