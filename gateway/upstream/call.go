@@ -243,7 +243,7 @@ func (l *link) levelFor(token int64) json.RawMessage {
 	if token == 0 || l.meta == nil {
 		return nil
 	}
-	return l.subscriptions.logLevel()
+	return l.subscriptions.Level()
 }
 
 // withToken adds a progress token to meta, which is an object or nil; token 0 adds none.

@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway/upstream/inprocess"
 	"sallyport/gateway/upstream/process"
 	"sallyport/gateway/upstream/serial"
+	"sallyport/gateway/upstream/subscription"
 	"sallyport/gateway/upstream/webtools"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -56,7 +57,7 @@ type dialer struct {
 	redactor      redactor
 	onChange      func(parts)
 	serializer    *serial.Gate
-	subscriptions *subscriptions
+	subscriptions *subscription.Set
 	// dialCarrier starts the transport of a link; tests replace it by one in memory.
 	dialCarrier func(ctx context.Context) (*carrier, error)
 	// legacyOnly is set once the upstream hung on server/discover.
@@ -259,7 +260,7 @@ type link struct {
 	// calls with a peer and in lists; both are nil before that revision.
 	meta, peerMeta json.RawMessage
 	peerRequests   bool
-	subscriptions  *subscriptions
+	subscriptions  *subscription.Set
 	tasks          bool // calls may become tasks
 }
 

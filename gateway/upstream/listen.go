@@ -3,9 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -14,63 +11,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxSubscriptions is the number of resources of one upstream that callers may subscribe to.
-const maxSubscriptions = 1000
-
-// subscriptions holds the callers' subscriptions and log level. It outlives a link: they are
-// restored on the next one. It is safe for concurrent use.
-type subscriptions struct {
-	mu      sync.Mutex
-	uris    map[string]bool // subscribed resources
-	level   json.RawMessage // of log messages; nil if not set
-	changed chan struct{}   // closed and replaced when the uris change
-}
-
-func newSubscriptions() *subscriptions {
-	return &subscriptions{uris: map[string]bool{}, changed: make(chan struct{})}
-}
-
-func (w *subscriptions) set(uri string, on bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.uris[uri] == on || on && len(w.uris) == maxSubscriptions {
-		return
-	}
-	if on {
-		w.uris[uri] = true
-	} else {
-		delete(w.uris, uri)
-	}
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
-func (w *subscriptions) setLevel(level json.RawMessage) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.level = level
-}
-
-func (w *subscriptions) logLevel() json.RawMessage {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.level
-}
-
-// snapshot returns the URIs, and a channel that is closed when they change.
-func (w *subscriptions) snapshot() ([]string, <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.uris)), w.changed
-}
+const methodListen = "subscriptions/listen"
 
 // noteSubscription records the subscription or log level of a successful call.
 func (s *Session) noteSubscription(call tool.Call) {
 	switch call.Tool.Method() {
 	case tool.Subscribe, tool.Unsubscribe:
-		s.subscriptions.set(text(member(call.Args, "uri")), call.Tool.Method() == tool.Subscribe)
+		s.subscriptions.Put(text(member(call.Args, "uri")), call.Tool.Method() == tool.Subscribe)
 	case tool.SetLogLevel:
-		s.subscriptions.setLevel(member(call.Args, "level"))
+		s.subscriptions.SetLevel(member(call.Args, "level"))
 	}
 }
 
@@ -81,10 +30,10 @@ func (l *link) restoreSubscriptions(ctx context.Context) {
 			l.log.Debug("ask again", "method", method, "reason", l.wire.redactor.describe(err))
 		}
 	}
-	if level := l.subscriptions.logLevel(); level != nil {
+	if level := l.subscriptions.Level(); level != nil {
 		ask(tool.SetLogLevel, map[string]json.RawMessage{"level": level})
 	}
-	uris, _ := l.subscriptions.snapshot()
+	uris, _ := l.subscriptions.Snapshot()
 	for _, uri := range uris {
 		ask(tool.Subscribe, map[string]string{"uri": uri})
 	}
@@ -112,7 +61,7 @@ func (l *link) filter() (want listenFilter, listed parts, changed <-chan struct{
 			listed |= p
 		}
 	}
-	uris, changed := l.subscriptions.snapshot()
+	uris, changed := l.subscriptions.Snapshot()
 	if l.declares("resources", "subscribe") {
 		want.URIs = uris
 	}
@@ -180,7 +129,7 @@ func (l *link) listenOnce(ctx context.Context, want listenFilter, changed <-chan
 	if err != nil {
 		return false
 	}
-	_, err = l.wire.stream(ctx, "subscriptions/listen", params)
+	_, err = l.wire.stream(ctx, methodListen, params)
 	if e := rpcError(err); e != nil && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams) {
 		l.log.Debug("subscribe to changes", "reason", l.wire.redactor.describe(err))
 		return false

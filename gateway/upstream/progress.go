@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/time/rate"
 
+	"sallyport/gateway/upstream/deferred"
 	"sallyport/internal/tool"
 )
 
@@ -92,6 +93,8 @@ func (w progress) handle(msg *jsonrpc.Request, owner *exchange) {
 		w.changed(resourcePart | templatePart)
 	case "notifications/prompts/list_changed":
 		w.changed(promptPart)
+	case deferred.StatusNotification, deferred.LegacyStatusNotification:
+		w.tasks.Notify(msg.Params)
 	case "notifications/progress":
 		w.forwardProgress(msg.Params)
 	case "notifications/cancelled":

@@ -38,6 +38,7 @@ import (
 	"sallyport/gateway/upstream/commandtools"
 	"sallyport/gateway/upstream/process"
 	"sallyport/gateway/upstream/serial"
+	"sallyport/gateway/upstream/subscription"
 	"sallyport/internal/config"
 	"sallyport/internal/redact"
 	"sallyport/internal/tool"
@@ -177,7 +178,7 @@ type Session struct {
 	redactor      redactor
 	dialer        *dialer
 	serializer    serial.Gate
-	subscriptions *subscriptions
+	subscriptions *subscription.Set
 
 	wake         chan struct{} // requests an attempt; capacity 1
 	changed      *changes      // the lists that the upstream reported as changed
@@ -222,7 +223,7 @@ func New(settings Settings, opts *Options) *Session {
 		redactor:      newRedactor(settings, opts.Secrets),
 		wake:          make(chan struct{}, 1),
 		changed:       newChanges(),
-		subscriptions: newSubscriptions(),
+		subscriptions: subscription.New(),
 		stopped:       make(chan struct{}),
 		state:         State{Status: Idle, Since: time.Now()},
 		created:       time.Now(),

@@ -28,11 +28,24 @@ func (l *link) waitTask(ctx context.Context, r *request, e *exchange, t *deferre
 	w.Request = func(ctx context.Context, method string, input json.RawMessage) (json.RawMessage, error) {
 		return l.requestTask(ctx, e, method, t.ID, input)
 	}
+	changed, stop := l.watchTask(ctx, t.ID)
+	defer stop()
+	w.Changed = changed
 	if e != nil {
 		w.Status = e.status
 		e.taskID.Store(t.ID)
 	}
 	return w.Wait(ctx, t)
+}
+
+// watchTask subscribes to the status of a task, until stop is called. Upstreams need not send it.
+func (l *link) watchTask(ctx context.Context, id string) (changed <-chan struct{}, stop func()) {
+	changed, forget := l.wire.tasks.Watch(id)
+	ctx, cancel := context.WithCancel(ctx)
+	if l.meta != nil {
+		l.wire.background(func(context.Context) { _, _ = l.wire.stream(ctx, methodListen, deferred.ListenParams(id, l.meta)) })
+	}
+	return changed, func() { cancel(); forget() }
 }
 
 // requestTask sends a request about a task. What arrives in its response belongs to the exchange of the call.

@@ -96,6 +96,29 @@ func (c taskCase) run(t *testing.T, server *upstreamtest.Tasks, s *upstream.Sess
 	}
 }
 
+// TestTaskStatusNotification: an upstream that sends the status of a task is polled at once, and not after the time that it asks for
+// between two polls. One that does not is polled as before.
+func TestTaskStatusNotification(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		server, s := openTasks(t, modern, time.Minute)
+		server.Pushes = true
+		connect(t, s)
+		p := &peer{}
+		go func() {
+			testutil.Eventually(t, "the gateway listens", 30*time.Second, func() bool { return server.Listens() == 1 && server.Calls() == 1 })
+			server.Release()
+		}()
+		begin := time.Now()
+		result, err := p.run(t, s, work("told"))
+		if got := must(t, result, err); got.Text() != "done" || time.Since(begin) > 30*time.Second || server.Polls("told") > 2 {
+			t.Errorf("modern %v: %s after %v and %d polls", modern, got.Raw, time.Since(begin), server.Polls("told"))
+		}
+		if modern {
+			testutil.Eventually(t, "nothing listens", 30*time.Second, func() bool { return server.Listens() == 0 })
+		}
+	}
+}
+
 // TestEndlessTask: a task that never ends fails at the time limit of the call, or when its caller leaves. It is canceled then.
 func TestEndlessTask(t *testing.T) {
 	for _, modern := range []bool{false, true} {

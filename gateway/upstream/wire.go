@@ -66,6 +66,7 @@ type wire struct {
 
 	// peerRequests reports whether calls may have a peer that handles requests; lane is for such calls.
 	peerRequests bool
+	tasks        deferred.Watches
 	serializer   *serial.Gate
 	// notice is called with notifications that belong to no call, within the budget.
 	notice func(method string, params json.RawMessage)

@@ -87,6 +87,8 @@ var importRules = append(commandRules(), []importRule{
 		"what is declared depends on what the caller supports only"},
 	{"gateway/upstream/backoff", nil, nil,
 		"it computes delays"},
+	{"gateway/upstream/subscription", nil, nil,
+		"what callers subscribe to is independent of the connection"},
 	{"gateway/upstream/serial", nil, nil,
 		"the order of calls is independent of what they are"},
 	{"gateway/upstream/inprocess", nil, nil,
@@ -105,7 +107,7 @@ var importRules = append(commandRules(), []importRule{
 		"the tools of programs are served in this process; the gateway starts their sandboxes"},
 	{"gateway/upstream/webtools", []string{"gateway/upstream/inprocess", "gateway/upstream/webapi", "internal/..."}, nil,
 		"the tools that send requests are served in this process"},
-	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/inprocess", "gateway/upstream/webtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/capability", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/grpc", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
+	{"gateway/upstream", []string{"gateway/upstream/commandtools", "gateway/upstream/inprocess", "gateway/upstream/webtools", "gateway/upstream/process", "gateway/upstream/backoff", "gateway/upstream/budget", "gateway/upstream/capability", "gateway/upstream/deferred", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/serial", "gateway/upstream/subscription", "gateway/upstream/openapi", "gateway/upstream/graphql", "gateway/upstream/grpc", "gateway/upstream/webapi", "internal/..."}, []string{"gateway/upstream/upstreamtest"}, // the server with tasks
 		"the peers under gateway are independent: an upstream session needs no sandbox and no index"},
 	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // the server that tests log in to
 		"getting a token is independent of sessions: a session uses an Authorizer"},

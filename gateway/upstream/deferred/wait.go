@@ -36,6 +36,8 @@ type Waiter struct {
 	Request func(ctx context.Context, method string, inputResponses json.RawMessage) (json.RawMessage, error)
 	// Peer handles the input requests of the task in the extension's form, nil for none. In the other form they come as requests.
 	Peer tool.Peer
+	// Changed gets a value when the task may have another state, nil never.
+	Changed <-chan struct{}
 	// Started is called with the id of the task before the first poll, Status with each new message. Both may be nil.
 	Started, Status func(text string)
 	// Abandon is called with the id of a task that may still run when Wait returns an error.
@@ -220,12 +222,14 @@ func resultOf(raw json.RawMessage) (json.RawMessage, error) {
 
 // pause waits for the next poll. It returns the result if it comes before.
 func (p *poller) pause(ctx context.Context, d time.Duration) (json.RawMessage, error) {
-	next := time.NewTimer(d)
+	next, begin := time.NewTimer(d), time.Now()
 	defer next.Stop()
 	for {
 		select {
 		case <-next.C:
 			return nil, nil
+		case <-p.Changed:
+			next.Reset(max(0, minPoll-time.Since(begin)))
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case got := <-p.answer:

@@ -1,6 +1,7 @@
 package upstreamtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Tasks is a server over HTTP with a tool "work" that requires a task, as strict as real ones. The argument "as" of a call says how
@@ -15,9 +17,12 @@ import (
 type Tasks struct {
 	// Modern selects the extension of MCP 2026-07-28.
 	Modern bool
+	// Pushes sends the status of a task that is released: with Modern to subscriptions/listen, otherwise on the stream of a GET.
+	Pushes bool
 
 	mu       sync.Mutex
 	calls    int
+	listens  int
 	released bool
 	canceled []string
 	tasks    map[string]*taskState
@@ -62,6 +67,55 @@ func (s *Tasks) Canceled(as string) bool {
 	return slices.Contains(s.canceled, "t-"+as)
 }
 
+// Listens returns how many streams wait for the status of tasks.
+func (s *Tasks) Listens() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listens
+}
+
+// push sends the status of the task "told" when it is released, or when it is asked for again after that, and keeps the stream open.
+func (s *Tasks) push(w http.ResponseWriter, r *http.Request, method, first string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(data string) {
+		fmt.Fprintf(w, "data: %s\n\n", data)
+		_ = http.NewResponseController(w).Flush()
+	}
+	if first != "" {
+		send(first)
+	}
+	s.count(1)
+	defer s.count(-1)
+	for r.Context().Err() == nil && !s.isReleased() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	send(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"taskId":"t-else","status":"completed"}}`, method))
+	send(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"taskId":"t-told","status":"completed"}}`, method))
+	<-r.Context().Done()
+}
+
+func (s *Tasks) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listens += n
+}
+
+func (s *Tasks) isReleased() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.released
+}
+
+// listen answers subscriptions/listen.
+func (s *Tasks) listen(w http.ResponseWriter, r *http.Request, m taskMessage) {
+	_, declared := m.Params.Meta.Can.Extensions[taskExtension]
+	if !declared || !s.Pushes || len(m.Params.Notifications.TaskIDs) != 1 {
+		fmt.Fprint(w, response(m, "", &taskFailure{-32021, "missing required client capability"}))
+		return
+	}
+	s.push(w, r, "notifications/tasks", `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"taskIds":["t-told"]}}}`)
+}
+
 type taskMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -71,6 +125,10 @@ type taskMessage struct {
 		Arguments struct{ As string } `json:"arguments"`
 		Task      json.RawMessage     `json:"task"`
 		TaskID    string              `json:"taskId"`
+		// Notifications are those of subscriptions/listen.
+		Notifications struct {
+			TaskIDs []string `json:"taskIds"`
+		} `json:"notifications"`
 		Responses struct {
 			Q json.RawMessage `json:"q"`
 		} `json:"inputResponses"`
@@ -89,6 +147,10 @@ type taskFailure struct {
 
 // ServeHTTP implements [http.Handler].
 func (s *Tasks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && s.Pushes && !s.Modern {
+		s.push(w, r, "notifications/tasks/status", "")
+		return
+	}
 	var m taskMessage
 	body, _ := io.ReadAll(r.Body)
 	if r.Method != http.MethodPost || json.Unmarshal(body, &m) != nil {
@@ -104,6 +166,10 @@ func (s *Tasks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if m.Method == "tasks/result" && m.Params.TaskID == "t-ask" {
 		s.ask(w, m)
+		return
+	}
+	if m.Method == "subscriptions/listen" {
+		s.listen(w, r, m)
 		return
 	}
 	s.mu.Lock()
@@ -189,10 +255,11 @@ func (s *Tasks) call(m taskMessage) (string, *taskFailure) {
 	case "instant": // the state in the result of a call has no result of the task
 		return fmt.Sprintf(`{"resultType":"task","taskId":%q,"status":"completed"}`, id), nil
 	}
+	poll := map[string]string{"told": "60000"}[as]
 	if s.Modern {
-		return fmt.Sprintf(`{"resultType":"task","taskId":%q,"status":"working","pollIntervalMs":-1e300}`, id), nil
+		return fmt.Sprintf(`{"resultType":"task","taskId":%q,"status":"working","pollIntervalMs":%s}`, id, cmp.Or(poll, "-1e300")), nil
 	}
-	return fmt.Sprintf(`{"task":{"taskId":%q,"status":"working","pollInterval":0}}`, id), nil
+	return fmt.Sprintf(`{"task":{"taskId":%q,"status":"working","pollInterval":%s}}`, id, cmp.Or(poll, "0")), nil
 }
 
 // task handles a request about a task.
@@ -237,7 +304,7 @@ func (s *Tasks) get(t *taskState) (string, *taskFailure) {
 		status, message = "cancelled", "by an operator"
 	case "endless":
 		status, message = "working", fmt.Sprint("step ", t.polls, strings.Repeat("!", 5000))
-	case "held":
+	case "held", "told":
 		if !s.released {
 			status = "working"
 		}
