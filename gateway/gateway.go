@@ -206,7 +206,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	}
 	g.call = toolcall.Chain(trace(opts.Telemetry)(g.Catalog.Dispatch), measure(opts.Telemetry, g.Catalog.Has), g.Timeline.CountCalls, logCalls(g.log),
 		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Endpoints.Middleware(g.Catalog), g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Budgets.Middleware, g.Guard.Middleware, budgets.CountMade,
-		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.private)
+		g.Replay.Journal, g.Timeline.MeasureCalls, g.Catalog.Learn, g.Searcher.Learn, g.private)
 	g.History.Start()
 	g.Timeline.Start()
 	if opts.Purpose == "serve" {

@@ -57,6 +57,8 @@ type ToolPage struct {
 	Hints         []Hint
 	// Pinned says that its definition is the one that was pinned.
 	Pinned bool
+	// Use is how it was used, nil for a user who is no operator.
+	Use *ToolUse
 	// Try calls it; nil for a user who may not.
 	Try *TryPage
 }
@@ -95,7 +97,8 @@ func (d *Dashboard) toolPage(r *request) (ToolPage, error) {
 			p.TypeScript = append(p.TypeScript, text)
 		}
 	}
-	return p, nil
+	p.Use, err = d.toolUse(r, id)
+	return p, err
 }
 
 func isHeld(held []catalog.HeldTool, id tool.ID) bool {

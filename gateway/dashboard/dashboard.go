@@ -36,6 +36,7 @@ type Service interface {
 	Settings() reload.Status
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	Graphs(ctx context.Context, r timeline.Range) (timeline.Graphs, error)
+	ToolGraphs(ctx context.Context, id tool.ID, r timeline.Range) (timeline.Graphs, error)
 	BudgetReport(ctx context.Context) (budgets.Report, error)
 }
 

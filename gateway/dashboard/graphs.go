@@ -9,6 +9,7 @@ import (
 
 	"sallyport/gateway/timeline"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/tool"
 )
 
 // Graphs is the part of the first page about time, for operators.
@@ -48,23 +49,62 @@ type GraphRow struct {
 // rangeWords are what the ranges are called.
 var rangeWords = map[timeline.Range]string{timeline.Hour: "1 hour", timeline.Day: "24 hours", timeline.Week: "7 days", timeline.Month: "30 days"}
 
+// ToolUse is the part of the page of a tool about time, for operators.
+type ToolUse struct {
+	Ranges []TimeRange
+	Total  timeline.Step
+	// Calls has a bar a step, Latency two lines.
+	Calls, Latency Graph
+}
+
+// toolUse returns nil for a caller who is no operator.
+func (d *Dashboard) toolUse(r *request, id tool.ID) (*ToolUse, error) {
+	if !r.isOperator() {
+		return nil, nil //nolint:nilnil // the page has no graphs then
+	}
+	chosen := r.timeRange()
+	report, err := d.service.ToolGraphs(r.Context(), id, chosen)
+	if err != nil {
+		return nil, err
+	}
+	return &ToolUse{Ranges: r.timeRanges(chosen), Total: report.Total, Calls: callGraph(report), Latency: latencyGraph(report, "calls")}, nil
+}
+
+func callGraph(r timeline.Graphs) Graph {
+	return barGraph(r, fmt.Sprintf("In %s, %s, of which %s failed.", rangeWords[r.Range], plural(int64(r.Total.Calls), "call", "calls"), groupDigits(int64(r.Total.FailedCalls))),
+		func(s timeline.Step) (low, high int, text string) {
+			return s.FailedCalls, s.Calls - s.FailedCalls, fmt.Sprintf("%s; failed: %s", plural(int64(s.Calls), "call", "calls"), groupDigits(int64(s.FailedCalls)))
+		})
+}
+
+// timeRange returns the range that the query chooses.
+func (r *request) timeRange() timeline.Range {
+	chosen := timeline.Range(r.URL.Query().Get("range"))
+	if !slices.Contains(timeline.Ranges(), chosen) {
+		return timeline.Day
+	}
+	return chosen
+}
+
+// timeRanges returns the ranges to choose from.
+func (r *request) timeRanges(chosen timeline.Range) (all []TimeRange) {
+	for _, one := range timeline.Ranges() {
+		all = append(all, TimeRange{rangeWords[one], r.with("range", string(one)), one == chosen})
+	}
+	return all
+}
+
 // graphs returns nil for a caller who is no operator, and where only another part of the page is updated.
 func (d *Dashboard) graphs(r *request) (*Graphs, error) {
 	if !r.isOperator() || r.URL.Query().Get("live") != "" {
 		return nil, nil //nolint:nilnil // the page has no graphs then
 	}
-	chosen := timeline.Range(r.URL.Query().Get("range"))
-	if !slices.Contains(timeline.Ranges(), chosen) {
-		chosen = timeline.Day
-	}
+	chosen := r.timeRange()
 	report, err := d.service.Graphs(r.Context(), chosen)
 	if err != nil {
 		return nil, err
 	}
-	g := &Graphs{Report: report, Kinds: report.Total.FailureKinds(), Programs: programGraph(report), Latency: latencyGraph(report), Queue: queueGraph(report)}
-	for _, one := range timeline.Ranges() {
-		g.Ranges = append(g.Ranges, TimeRange{rangeWords[one], r.with("range", string(one)), one == chosen})
-	}
+	g := &Graphs{Report: report, Kinds: report.Total.FailureKinds(), Programs: programGraph(report), Latency: latencyGraph(report, "programs"), Queue: queueGraph(report), Ranges: r.timeRanges(chosen)}
 	for _, step := range slices.Backward(report.Steps) {
 		if step.Programs > 0 || step.Calls > 0 || step.Queue > 0 {
 			g.Rows = append(g.Rows, GraphRow{step.Begin.Format("2 Jan 15:04"), kindsText(step), step})
@@ -120,21 +160,21 @@ func barGraph(r timeline.Graphs, label string, of func(timeline.Step) (low, high
 	return g
 }
 
-// latencyGraph draws p50 and p99, with a gap where no program ended.
-func latencyGraph(r timeline.Graphs) Graph {
+// latencyGraph draws p50 and p99 of programs or calls, with a gap where there were none.
+func latencyGraph(r timeline.Graphs, of string) Graph {
 	most := 0.0
 	for _, s := range r.Steps {
 		most = max(most, s.P99MS)
 	}
 	top := ceiling(int64(most) + 1)
-	label := fmt.Sprintf("In %s, half of the programs took at most %s, and 99 of 100 at most %s.", rangeWords[r.Range], milliseconds(r.Total.P50MS), milliseconds(r.Total.P99MS))
+	label := fmt.Sprintf("In %s, half of the %s took at most %s, and 99 of 100 at most %s.", rangeWords[r.Range], of, milliseconds(r.Total.P50MS), milliseconds(r.Total.P99MS))
 	g := Graph{Plot: Plot{Label: label, Empty: most == 0, Lines: scaleLines(top, milliseconds)}}
 	for i, s := range r.Steps {
 		b := barAt(r, i)
-		if s.Programs > 0 {
+		if s.P99MS > 0 {
 			b.Text = fmt.Sprintf("%s: p50 %s, p99 %s", s.Begin.Format("2 Jan 15:04"), milliseconds(s.P50MS), milliseconds(s.P99MS))
 			before := i
-			if i > 0 && r.Steps[i-1].Programs > 0 {
+			if i > 0 && r.Steps[i-1].P99MS > 0 {
 				before = i - 1
 			}
 			from := barAt(r, before).Middle

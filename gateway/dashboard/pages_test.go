@@ -134,6 +134,15 @@ func (house) Graphs(_ context.Context, r timeline.Range) (timeline.Graphs, error
 	return report, nil
 }
 
+func (h house) ToolGraphs(ctx context.Context, _ tool.ID, r timeline.Range) (timeline.Graphs, error) {
+	report, err := h.Graphs(ctx, r)
+	for i := range report.Steps {
+		report.Steps[i].FailedCalls = i
+	}
+	report.Total.FailedCalls, report.Total.ResultBytes = 95, 2048
+	return report, err
+}
+
 func (house) BudgetReport(context.Context) (budgets.Report, error) {
 	return budgets.Report{Budgets: []budgets.Row{
 		{Budget: "team", Principal: evil, Calls: &budgets.Use{Used: 10, Limit: 10}, CPU: &budgets.Use{Used: 1500, Limit: 60_000}},
@@ -150,7 +159,7 @@ var pages = map[string][]string{
 	"/ui/upstreams/crm/edit":         {"crm:\n  # ", `value="v1"`, "Check", "/etc/"},
 	"/ui/upstreams/evil":             {"What is wrong", "stderr", "/ui/catalogue/evil/x", "the gateway adds Authorization", "/srv/data", "read and write", "512.0 MiB", "Refused", "add to isolate: hosts", "sallyport upstreams profile evil"},
 	"/ui/catalogue?q=%22%3E":         {"What the model reads", "tokens", "Nothing fits well", "not to be called"},
-	"/ui/catalogue/crm/order":        {"Try it", "A real call", "at least 1", `<option value="book">`, "As JSON"},
+	"/ui/catalogue/crm/order":        {"285 calls, 95 failed", "2.0 KiB on average", "Duration of calls", `href="/ui/catalogue/crm/order?range=7d"`, "Try it", "A real call", "at least 1", `<option value="book">`, "As JSON"},
 	"/ui/catalogue/evil/x":           {"Arguments, one JSON object", "python, signature", "1,234 tokens", "Schema of the arguments", "more"},
 	"/ui/connect":                    {"claude mcp add --transport http sallyport https://tools.example.com/mcp --header", "sallyport token create", "sallyport install claude-code"},
 	"/ui/users":                      {"1,234", "1 failed", `href="/ui/executions?principal=ada"`, "Logins at upstreams", "connected"},

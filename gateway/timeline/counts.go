@@ -31,7 +31,12 @@ type Counts struct {
 	// Queue is the highest number of programs that waited for their turn.
 	Queue int `json:"queue,omitempty"`
 	// Tools and Clients have the number of calls and programs by name; "" has those of further and unknown names.
-	Tools   map[string]int `json:"tools,omitempty"`
+	Tools map[string]int `json:"tools,omitempty"`
+	// ByTool has more about the calls of each tool, by its name.
+	ByTool map[string]*ToolCounts `json:"by_tool,omitempty"`
+
+	made    int // as in ToolCounts, if these are the counts of one tool
+	bytes   int64
 	Clients map[string]int `json:"clients,omitempty"`
 }
 
@@ -41,7 +46,7 @@ const maxNames, maxMerged, maxName = 100, 5000, 120
 func (c *Counts) addProgram(p Program) {
 	addTo(&c.Ended, string(p.Status), 1, maxNames)
 	addTo(&c.Clients, p.Client, 1, maxNames)
-	c.addDuration(classOf(p.Duration), 1)
+	addClasses(&c.Durations, map[int]int{classOf(p.Duration): 1})
 }
 
 func (c *Counts) addCall(name, outcome string) {
@@ -50,14 +55,53 @@ func (c *Counts) addCall(name, outcome string) {
 		c.FailedCalls++
 	}
 	addTo(&c.Tools, name, 1, maxNames)
+	if outcome != "ok" {
+		c.addTool(name, ToolCounts{Failed: 1}, maxNames)
+	}
+}
+
+// ToolCounts are counts of the calls of one tool in an interval.
+type ToolCounts struct {
+	// Failed is the number of calls without a good result.
+	Failed int `json:"failed,omitempty"`
+	// Made is the number of calls that reached the upstream, Bytes the size of their results together, Durations the number of them by
+	// the class of their duration.
+	Made      int         `json:"made,omitempty"`
+	Bytes     int64       `json:"bytes,omitempty"`
+	Durations map[int]int `json:"durations,omitempty"`
+}
+
+// addMade counts a call that reached the upstream.
+func (c *Counts) addMade(name string, took time.Duration, bytes int64) {
+	c.addTool(name, ToolCounts{Made: 1, Bytes: bytes, Durations: map[int]int{classOf(took): 1}}, maxNames)
+}
+
+// addTool adds the counts of a tool. Those of further and unknown names are not kept.
+func (c *Counts) addTool(name string, more ToolCounts, most int) {
+	name = sanitize.Line(name, maxName)
+	one := c.ByTool[name]
+	if name == "" || one == nil && len(c.ByTool) >= most {
+		return
+	}
+	if one == nil {
+		one = &ToolCounts{}
+		if c.ByTool == nil {
+			c.ByTool = map[string]*ToolCounts{}
+		}
+		c.ByTool[name] = one
+	}
+	one.Failed, one.Made, one.Bytes = one.Failed+more.Failed, one.Made+more.Made, one.Bytes+more.Bytes
+	addClasses(&one.Durations, more.Durations)
 }
 
 // merge adds other counts. Those of a store may be of any size, so names are limited here also.
 func (c *Counts) merge(o Counts) {
 	c.Calls, c.FailedCalls, c.Queue = c.Calls+o.Calls, c.FailedCalls+o.FailedCalls, max(c.Queue, o.Queue)
-	for class, n := range o.Durations {
-		if class >= 0 && class <= maxClass {
-			c.addDuration(class, n)
+	c.made, c.bytes = c.made+o.made, c.bytes+o.bytes
+	addClasses(&c.Durations, o.Durations)
+	for name, more := range o.ByTool {
+		if more != nil {
+			c.addTool(name, *more, maxMerged)
 		}
 	}
 	for _, pair := range []struct {
@@ -82,11 +126,16 @@ func addTo(to *map[string]int, name string, n, most int) {
 	(*to)[name] += n
 }
 
-func (c *Counts) addDuration(class, n int) {
-	if c.Durations == nil {
-		c.Durations = map[int]int{}
+// addClasses adds numbers by class. Those of a store may have classes that do not exist.
+func addClasses(to *map[int]int, more map[int]int) {
+	if *to == nil {
+		*to = map[int]int{}
 	}
-	c.Durations[class] += n
+	for class, n := range more {
+		if class >= 0 && class <= maxClass {
+			(*to)[class] += n
+		}
+	}
 }
 
 // Durations are counted in classes, so that counts of several intervals can be added: class i is up to 2^(i/4) ms, the last one is
@@ -115,6 +164,18 @@ func percentile(durations map[int]int, p float64) float64 {
 	}
 	return 0
 }
+
+// ofTool returns the counts of one tool, with its durations in place of those of programs.
+func (c Counts) ofTool(name string) Counts {
+	of := Counts{Calls: c.Tools[name]}
+	if one := c.ByTool[name]; one != nil {
+		of.FailedCalls, of.Durations, of.made, of.bytes = one.Failed, one.Durations, one.Made, one.Bytes
+	}
+	return of
+}
+
+// meanResult returns the mean size of the results of one tool, see ofTool.
+func (c Counts) meanResult() int64 { return c.bytes / int64(max(c.made, 1)) }
 
 // failures returns the numbers of programs that failed, by status.
 func (c Counts) failures() (sum int, by map[string]int) {

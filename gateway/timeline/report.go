@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/gateway/toolcall"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -59,23 +60,39 @@ type Step struct {
 	P99MS float64 `json:"p99_ms"`
 	// Queue is the highest number of programs of one gateway that waited for their turn.
 	Queue int `json:"queue"`
+	// ResultBytes is the mean size of the results of calls, in the graphs of one tool.
+	ResultBytes int64 `json:"result_bytes,omitempty"`
 }
 
-// Graphs returns the report of a range, for operators. Errors are *tool.Error.
+// Graphs returns what all programs did over a range, for an operator. Errors are *tool.Error.
 func (t *Timeline) Graphs(ctx context.Context, r Range) (Graphs, error) {
+	return t.graphs(ctx, r, func(c Counts) Counts { return c })
+}
+
+// ToolGraphs returns the calls of one tool over a range, for an operator: their numbers, the percentiles of their durations, without
+// the time that they waited for an approval, and the size of their results. Errors are *tool.Error.
+func (t *Timeline) ToolGraphs(ctx context.Context, id tool.ID, r Range) (Graphs, error) {
+	name := sanitize.Line(id.String(), maxName)
+	return t.graphs(ctx, r, func(c Counts) Counts { return c.ofTool(name) })
+}
+
+func (t *Timeline) graphs(ctx context.Context, r Range, of func(Counts) Counts) (Graphs, error) {
 	if tool.Operator(ctx) == "" {
 		return Graphs{}, &tool.Error{Kind: tool.Denied, Message: "only an operator may see what all principals do"}
 	}
-	of, ok := steps[r]
+	step, ok := steps[r]
 	if !ok {
 		return Graphs{}, &tool.Error{Kind: tool.Invalid, Message: "a range is 1h, 24h, 7d or 30d"}
 	}
-	since := time.Now().UTC().Truncate(of.length).Add(-time.Duration(of.number-1) * of.length)
-	counts, err := t.read(ctx, since, of.length, of.number)
+	since := time.Now().UTC().Truncate(step.length).Add(-time.Duration(step.number-1) * step.length)
+	counts, err := t.read(ctx, since, step.length, step.number)
 	if err != nil {
 		return Graphs{}, toolcall.Unreadable(ctx, t.opts.Logger, err)
 	}
-	return report(r, since, of.length, counts), nil
+	for i, c := range counts {
+		counts[i] = of(c)
+	}
+	return report(r, since, step.length, counts), nil
 }
 
 // read returns the counts of each step, of all gateways.
@@ -120,6 +137,7 @@ func report(r Range, since time.Time, length time.Duration, counts []Counts) Gra
 func stepOf(begin time.Time, c Counts) Step {
 	s := Step{Begin: begin, Calls: c.Calls, FailedCalls: c.FailedCalls, Queue: c.Queue, P50MS: percentile(c.Durations, 50), P99MS: percentile(c.Durations, 99)}
 	s.Failed, s.Failures = c.failures()
+	s.ResultBytes = c.meanResult()
 	for _, n := range c.Ended {
 		s.Programs += n
 	}

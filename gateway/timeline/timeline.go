@@ -67,11 +67,11 @@ func Open(opts Options) (*Timeline, error) {
 	if opts.Records == nil {
 		opts.Records = store.Memory()
 	}
-	minutes, err := opts.Records.Bucket("minutes", store.Limits{Records: 50_000, Age: 25 * time.Hour, Bytes: 16 << 20, Record: 64 << 10})
+	minutes, err := opts.Records.Bucket("minutes", store.Limits{Records: 50_000, Age: 25 * time.Hour, Bytes: 16 << 20, Record: 128 << 10})
 	if err != nil {
 		return nil, err
 	}
-	hours, err := opts.Records.Bucket("hours", store.Limits{Records: 20_000, Age: 31 * 24 * time.Hour, Bytes: 16 << 20, Record: 64 << 10})
+	hours, err := opts.Records.Bucket("hours", store.Limits{Records: 20_000, Age: 31 * 24 * time.Hour, Bytes: 16 << 20, Record: 128 << 10})
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +121,17 @@ func (t *Timeline) CountCalls(next toolcall.Handler) toolcall.Handler {
 			name = ""
 		}
 		t.count(time.Now(), func(of *Counts) { of.addCall(name, outcome) })
+		return result, err
+	}
+}
+
+// MeasureCalls measures the calls that reach it: their duration and the size of their results.
+func (t *Timeline) MeasureCalls(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		began := time.Now()
+		result, err := next(ctx, c)
+		ended := time.Now()
+		t.count(ended, func(of *Counts) { of.addMade(c.Tool.String(), ended.Sub(began), toolcall.TextSize(result)) })
 		return result, err
 	}
 }

@@ -156,6 +156,54 @@ func namesAreBounded(t *testing.T) {
 	}
 }
 
+// TestToolGraphs: the calls of one tool, over gateways and restarts; the time that they waited for an approval does not count.
+func TestToolGraphs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in := store.Memory()
+		order, other := tool.ID{Upstream: "crm", Name: "order"}, tool.ID{Upstream: "crm", Name: "find"}
+		for i := range 2 {
+			line := open(t, in, 0)
+			made := line.MeasureCalls(func(_ context.Context, c tool.Call) (tool.Result, error) {
+				time.Sleep(10 * time.Millisecond)
+				return tool.Result{Content: []tool.Content{{Type: "text", Text: strings.Repeat("x", 100+100*i)}}, IsError: len(c.Args) > 0}, nil
+			})
+			calls := line.CountCalls(func(ctx context.Context, c tool.Call) (tool.Result, error) {
+				time.Sleep(time.Hour) // an approval
+				if c.Execution == "refused" {
+					return tool.Result{}, &tool.Error{Kind: tool.Denied}
+				}
+				return made(ctx, c)
+			})
+			for _, c := range []tool.Call{{Tool: order}, {Tool: order, Args: []byte("{}")}, {Tool: order, Execution: "refused"}, {Tool: other}} {
+				_, _ = calls(t.Context(), c)
+			}
+			line.Close()
+		}
+		line := open(t, in, 0)
+		report, err := line.ToolGraphs(tool.WithOperator(t.Context(), "op"), order, timeline.Day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := report.Total; all.Calls != 6 || all.FailedCalls != 4 || all.P99MS < 9 || all.P99MS > 12 || all.ResultBytes != 150 || all.Programs != 0 {
+			t.Errorf("%+v", all)
+		}
+		sum := 0
+		for _, step := range report.Steps {
+			sum += step.Calls
+		}
+		if sum != 6 {
+			t.Errorf("%d calls in the steps", sum)
+		}
+		if report, err = line.ToolGraphs(tool.WithOperator(t.Context(), "op"), tool.ID{Upstream: "crm", Name: "none"}, timeline.Day); err != nil || report.Total.Calls != 0 || report.Total.ResultBytes != 0 {
+			t.Errorf("of no tool: %+v, %v", report.Total, err)
+		}
+		if _, err := line.ToolGraphs(t.Context(), order, timeline.Day); err == nil || tool.AsError(err).Kind != tool.Denied {
+			t.Errorf("no operator: %v", err)
+		}
+	})
+}
+
 // TestOperatorsOnly: what all do is for operators, and only the known ranges exist.
 func TestOperatorsOnly(t *testing.T) {
 	t.Parallel()
