@@ -53,8 +53,8 @@ func offset(start, t time.Time) string {
 // Line is a line of a program.
 type Line struct {
 	Text string
-	// Failed says that the program failed here.
-	Failed bool
+	// Failed says that the program failed here, Marked that it may make the call that the page is about.
+	Failed, Marked bool
 }
 
 const (
@@ -76,7 +76,7 @@ func source(label, code string, failed int) Source {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(code, "\r\n", "\n"), "\n"), "\n")
 	s := Source{Label: label, More: max(0, len(lines)-maxLines)}
 	for i, line := range lines[:len(lines)-s.More] {
-		s.Lines = append(s.Lines, Line{visible(line, maxLine), i+1 == failed})
+		s.Lines = append(s.Lines, Line{Text: visible(line, maxLine), Failed: i+1 == failed})
 	}
 	return s
 }

@@ -11,8 +11,8 @@ import (
 
 // ApprovalsPage lists pending and recently answered approvals.
 type ApprovalsPage struct {
-	Waiting  []approvals.Approval
-	Answered []approvals.Approval
+	Waiting  []ApprovalView
+	Answered []ApprovalView
 	// Operator says that the user may answer.
 	Operator bool
 }
@@ -31,10 +31,15 @@ func (d *Dashboard) approvals(r *request) (any, error) {
 	all, err := d.service.Approvals(r.Context())
 	p := ApprovalsPage{Operator: r.isOperator()}
 	for _, a := range all {
-		if a.State == approval.Waiting {
-			p.Waiting = append(p.Waiting, a)
-		} else if len(p.Answered) < maxAnswered {
-			p.Answered = append(p.Answered, a)
+		switch waits := a.State == approval.Waiting; {
+		case waits && len(p.Waiting) < maxAskers:
+			p.Waiting = append(p.Waiting, d.pendingView(r, a))
+		case waits:
+			p.Waiting = append(p.Waiting, ApprovalView{Approval: a})
+		case len(p.Answered) < maxAskers:
+			p.Answered = append(p.Answered, d.answeredView(r, a))
+		case len(p.Answered) < maxAnswered:
+			p.Answered = append(p.Answered, ApprovalView{Approval: a})
 		}
 	}
 	return p, err

@@ -105,6 +105,10 @@ func (house) Savings(_ context.Context, since time.Time, step time.Duration) (hi
 	return history.Savings{Since: since, StepSeconds: int64(step.Seconds()), Steps: []history.SavingsStep{total}, Total: total}, nil
 }
 
+func (house) ToolGraphs(_ context.Context, id tool.ID, r timeline.Range) (timeline.Graphs, error) {
+	return timeline.Graphs{Range: r, Tools: []timeline.Share{{Name: id.String(), Count: 1}}}, nil
+}
+
 func (house) Graphs(_ context.Context, r timeline.Range) (timeline.Graphs, error) {
 	return timeline.Graphs{Range: r, StepMS: 60_000, Steps: []timeline.Step{{Programs: 2, Failed: 1, Failures: map[string]int{"timeout": 1}, P50MS: 12.5, P99MS: 900, Queue: 3}}, Tools: []timeline.Share{{Name: "crm.order", Count: 7}}}, nil
 }
@@ -168,6 +172,8 @@ func TestLists(t *testing.T) {
 		{"op", "GET", "/timeline", "", 200, `"range":"24h"`},
 		{"op", "GET", "/timeline?range=30d", "", 200, `"p99_ms":900,"programs":2,"queue":3`},
 		{"op", "GET", "/timeline?range=2d", "", 400, "range must be one of 1h, 24h, 7d, 30d"},
+		{"op", "GET", "/timeline?range=1h&tool=crm.order", "", 200, `"name":"crm.order"`},
+		{"op", "GET", "/timeline?tool=order", "", 400, "a tool is UPSTREAM.NAME"},
 		{"ada", "GET", "/timeline", "", 403, "only an operator"},
 		{"ada", "GET", "/savings?days=1", "", 200, `"step_ms":3600000,"step_seconds":3600`},
 		{"ada", "GET", "/savings?days=2", "", 200, `"saved_tokens":800`},

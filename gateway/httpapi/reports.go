@@ -21,6 +21,8 @@ type Reports interface {
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	// Graphs is for operators.
 	Graphs(ctx context.Context, r timeline.Range) (timeline.Graphs, error)
+	// ToolGraphs is for operators.
+	ToolGraphs(ctx context.Context, id tool.ID, r timeline.Range) (timeline.Graphs, error)
 	// BudgetReport returns the use of the caller, or of all principals for an operator.
 	BudgetReport(ctx context.Context) (budgets.Report, error)
 	// AuditLog is for operators.
@@ -56,7 +58,15 @@ func (a *api) savings(r *http.Request) (SavingsReport, error) {
 // timelineRoute returns the handler of GET /timeline.
 func timelineRoute(s Reports) func(r *http.Request) (timeline.Graphs, error) {
 	return func(r *http.Request) (timeline.Graphs, error) {
-		return s.Graphs(r.Context(), cmp.Or(timeline.Range(queryOf(r).text("range")), timeline.Day))
+		over, name := cmp.Or(timeline.Range(queryOf(r).text("range")), timeline.Day), queryOf(r).text("tool")
+		if name == "" {
+			return s.Graphs(r.Context(), over)
+		}
+		id, err := tool.ParseID(name)
+		if err != nil {
+			return timeline.Graphs{}, &tool.Error{Kind: tool.Invalid, Message: err.Error(), Hint: "a tool is UPSTREAM.NAME"}
+		}
+		return s.ToolGraphs(r.Context(), id, over)
 	}
 }
 

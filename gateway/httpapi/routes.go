@@ -101,7 +101,7 @@ func (a *api) routes() []route {
 		changes(http.MethodDelete, "/workspaces/{name}/files/{path...}", "remove a file", a.removeFile).withName("remove_file").failsWith(http.StatusPreconditionFailed),
 		get("/savings", "the tokens that programs kept out of models' contexts", a.savings).withName("get_savings").withParams(number("days", 1, maxDays, defaultDays, "how many days back; 1 is by the hour")),
 		forOperators(get("/timeline", "programs, failures, durations, queue, tools and clients over time", timelineRoute(a.service))).withName("get_timeline").
-			withParams(choice("range", "how far back, 24h unless given", timeline.Ranges()...)),
+			withParams(choice("range", "how far back, 24h unless given", timeline.Ranges()...), word("tool", "only the calls of this tool, with p50_ms and p99_ms of them")),
 		get("/budgets", "what was used of the budgets today, the most used first", budgetRoute(a.service)).withName("list_budgets"),
 		forOperators(get("/audit", "the audit log, the newest first", a.audit)).withName("list_audit").failsWith(http.StatusNotFound).
 			withParams(word("kind", "only of this kind; * matches any text"), word("tool", "only of this tool; * matches any text"), word("principal", "only of this one"), word("execution", "only of this one"),
