@@ -6,17 +6,33 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/history"
 	"sallyport/internal/tool"
 )
+
+// Program returns a definition with that name and description, and one step that runs the program of an execution unchanged. The name
+// is not checked. Errors are *tool.Error.
+func Program(done history.Record, name, description string) ([]byte, error) {
+	d := newDrafter(history.Succeeded{Record: done}, nil)
+	if len(done.Code) > maxProgram {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the program has more than %d KiB", maxProgram>>10), Hint: "a step of a workflow can have no larger one"}
+	}
+	return d.writeProgram(fmt.Sprintf("# The program of execution %s.", done.ID), quote(name), description), nil
+}
 
 // program returns a draft with one step that runs the program unchanged.
 func (d *drafter) program() ([]byte, error) {
 	if len(d.done.Code) > maxProgram {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s made %d calls, and its program is too large for a step", d.done.ID, len(d.done.Did)), Hint: "write the definition by hand"}
 	}
+	comment := fmt.Sprintf("# A draft of execution %s: the program unchanged in one step, since %s. Review it before you run it.", d.done.ID, d.programReason())
+	return d.writeProgram(comment, d.name(), d.description()), nil
+}
+
+// writeProgram writes a definition with the program in one step.
+func (d *drafter) writeProgram(comment, name, description string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# A draft of execution %s: the program unchanged in one step, since %s. Review it before you run it.\n", d.done.ID, d.programReason())
-	fmt.Fprintf(&b, "name: %s\ndescription: %s\n\n", d.name(), yamlText(d.description()))
+	fmt.Fprintf(&b, "%s\nname: %s\ndescription: %s\n\n", comment, name, yamlText(description))
 	d.writeVariables(&b)
 	b.WriteString("outputs:\n  result: {value: \"${{ steps.program.output }}\"}\n\nsteps:\n  - id: program\n")
 	if d.done.Language == "typescript" {
@@ -35,7 +51,7 @@ func (d *drafter) program() ([]byte, error) {
 		}
 	}
 	fmt.Fprintf(&b, "    code: %s", block(d.done.Code, "      "))
-	return []byte(b.String()), nil
+	return []byte(b.String())
 }
 
 func (d *drafter) programReason() string {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type Library struct {
 	dir     string
 	log     *slog.Logger
 	current atomic.Pointer[state]
+	reading sync.Mutex
 }
 
 // state is the result of reading the folder.
@@ -42,7 +44,7 @@ func Open(dir string, log *slog.Logger) *Library {
 	}
 	l := &Library{dir: dir, log: log}
 	l.current.Store(&state{})
-	l.reload()
+	l.Reload()
 	return l
 }
 
@@ -63,14 +65,16 @@ func (l *Library) Follow(ctx context.Context, changed func()) {
 			continue
 		}
 		last = now // from before reading: later changes and new code files are found by the next poll
-		if l.reload() {
+		if l.Reload() {
 			changed()
 		}
 	}
 }
 
-// reload reads the folder and reports whether definitions have changed.
-func (l *Library) reload() bool {
+// Reload reads the folder and reports whether definitions have changed.
+func (l *Library) Reload() bool {
+	l.reading.Lock()
+	defer l.reading.Unlock()
 	before := l.current.Load()
 	defs, faults := spec.LoadDir(l.dir)
 	defs = append(defs, retain(before.definitions, defs)...)

@@ -15,12 +15,9 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/cmd/sallyport/internal/engine"
 	"sallyport/gateway"
-	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/spec"
-	"sallyport/internal/config"
 	"sallyport/internal/suggest"
-	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
 )
 
@@ -157,8 +154,7 @@ func (a *app) checkDefinitions(ctx context.Context, l *lintResult, all, checked 
 		if err != nil {
 			return err
 		}
-		opts := lintOptions(cfg, g, append(slices.Clone(all), checked...))
-		opts.Skills = func(name string) ([]string, bool) { return g.Skills.SkillFunctions(ctx, name) }
+		opts := engine.LintOptions(ctx, cfg, g, append(slices.Clone(all), checked...))
 		for _, d := range checked {
 			for _, f := range lint.Check(d, opts) {
 				l.add(f.Error, f.Severity, f.String())
@@ -166,33 +162,6 @@ func (a *app) checkDefinitions(ctx context.Context, l *lintResult, all, checked 
 		}
 		return nil
 	})
-}
-
-// lintOptions returns the names that workflows can refer to.
-func lintOptions(cfg *config.Config, g *gateway.Gateway, all []*spec.Definition) lint.Options {
-	opts := lint.Options{Tools: append([]tool.Tool{}, g.Catalog.Tools()...), Upstreams: []string{}, Workflows: engine.ByName(all),
-		Secrets: slices.Sorted(maps.Keys(cfg.Workflows.Secrets)), Environments: append([]string{"default"}, slices.Sorted(maps.Keys(cfg.Environments))...), Models: append([]string{}, slices.Sorted(maps.Keys(cfg.Models))...)}
-	for _, up := range g.Catalog.Upstreams() {
-		opts.Upstreams = append(opts.Upstreams, up.ID)
-	}
-	opts.Upstreams = append(opts.Upstreams, toolcall.WorkflowsID)
-	opts.Tools = append(opts.Tools, exposedTools(opts.Workflows)...)
-	return opts
-}
-
-// exposedTools returns the workflows with "expose: true" as tools.
-func exposedTools(workflows map[string]*spec.Definition) (tools []tool.Tool) {
-	var wires []string
-	for _, name := range slices.Sorted(maps.Keys(workflows)) {
-		if d := workflows[name]; d.Expose {
-			wires = append(wires, name)
-			tools = append(tools, tool.Tool{Wire: name, Description: d.Description, Input: spec.InputSchema(d), Output: spec.OutputSchema(d)})
-		}
-	}
-	for i, name := range tool.Identifiers(wires) {
-		tools[i].ID = tool.ID{Upstream: toolcall.WorkflowsID, Name: name}
-	}
-	return tools
 }
 
 func (a *app) printLinting(l *lintResult, looked string, asJSON bool) error {
