@@ -39,6 +39,29 @@ func (w *walker) complete(text string) {
 	w.p.Key("Enter", false)
 }
 
+// saveWorkflow saves the program that has run as a workflow, which is in force at once, and runs it.
+func (w *walker) saveWorkflow(s *site) {
+	w.t.Helper()
+	p := w.p
+	browser.Eval[int](p, `document.querySelector("#save-workflow summary").click(), 0`)
+	p.Fill("#workflow-name", "sum of two")
+	p.Fill("#workflow-about", "Adds <b>40</b> and 2.")
+	if status := p.Follow("#save-workflow button"); status != http.StatusBadRequest {
+		w.t.Errorf("a wrong name: %d", status)
+	}
+	w.checkPage("playground with a wrong name of a workflow", "the name of a workflow")
+	p.Complaints() // of the status
+	p.Fill("#workflow-name", "sum_of_two")
+	p.Follow("#save-workflow button")
+	w.checkPage("workflow from the playground", "Saved as a workflow.", "Adds <b>40</b> and 2.", "for operators only")
+	if text, err := os.ReadFile(filepath.Join(s.dir, "workflows", "sum_of_two.yaml")); err != nil || !strings.Contains(string(text), "print(get_sum(a=40, b=2))") {
+		w.t.Errorf("the file: %v\n%s", err, text)
+	}
+	p.Follow("main form button.primary")
+	p.WaitText("main", "took")
+	w.checkPage("run of a workflow from the playground", "sum_of_two", "code python ok")
+}
+
 // TestEditorWalked: a person writes a program with completions and type errors of real checkers, and runs it with the keyboard only.
 func TestEditorWalked(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(testutil.Checkers(t), ".bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -54,6 +77,8 @@ func TestEditorWalked(t *testing.T) {
 	w.complete("get_sum")
 	p.Key("Enter", false)
 	p.Type("print(get_sum(")
+	p.WaitFor(inEditor + `.querySelector(".cm-completionInfo, [aria-selected]")`)
+	w.checkPage("playground with completions")
 	w.complete("a")
 	p.Type("40, c=2")
 	p.WaitText("#program-errors", "Line 2")
@@ -77,6 +102,8 @@ func TestEditorWalked(t *testing.T) {
 		t.Errorf("the form has %q", text)
 	}
 	w.checkPage("playground after a run", "everything.get_sum")
+	w.saveWorkflow(s)
+	w.follow("Playground")
 
 	browser.Eval[bool](p, `document.querySelector("#language").value = "typescript", document.querySelector("#language").dispatchEvent(new Event("change")), true`)
 	w.write("import { get_sum } from \"servers/everything\";\nawait get_sum({ a: 1, d: 2 });")

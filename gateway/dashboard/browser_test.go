@@ -30,7 +30,7 @@ func startServer(t *testing.T, h dashboard.Service) string {
 	if _, hostile := h.(house); hostile {
 		members = site{}
 	}
-	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Endpoint: dashboard.Endpoint{URL: "https://tools.example.com/mcp", Token: true}, Workflows: flows{}, Tasks: tasks, Connections: logins{}, Completions: aid{}, Drafts: aid{}, Cluster: members, Environments: environments, Policy: rules, Editor: editor{}, Adder: adder{}, Rehearse: rehearse, Disabled: disabled, Isolation: isolated, Logger: testutil.Logger(t)})
+	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Endpoint: dashboard.Endpoint{URL: "https://tools.example.com/mcp", Token: true}, Workflows: flows{}, Tasks: tasks, Connections: logins{}, Completions: aid{}, Drafts: aid{}, Author: author{}, Cluster: members, Environments: environments, Policy: rules, Editor: editor{}, Adder: adder{}, Rehearse: rehearse, Disabled: disabled, Isolation: isolated, Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.ServeHTTP(w, r.WithContext(access.Caller{Principal: "token:somebody", Operator: "op", Scopes: tool.Scopes(), Local: true}.NewContext(r.Context())))
 	}))

@@ -96,6 +96,8 @@ type Options struct {
 	// Completions and Drafts help to write programs; nil for a text field only.
 	Completions Completions
 	Drafts      Drafts
+	// Author saves programs as workflows; nil if there are none.
+	Author Author
 	// Policy returns the rules in force; nil for none.
 	Policy func() policy.Settings
 	// Editor edits the settings file; without one it cannot be edited.

@@ -79,7 +79,7 @@ func send(t *testing.T, d *dashboard.Dashboard, who, path string, form url.Value
 // newDashboard returns the pages of a house.
 func newDashboard(t *testing.T, h dashboard.Service, told *[]string) *dashboard.Dashboard {
 	t.Helper()
-	return dashboard.New(h, &dashboard.Options{Version: "1.2.3", Endpoint: dashboard.Endpoint{URL: "https://tools.example.com/mcp", Token: true}, Workflows: flows{told}, Tasks: duties{told}, Cluster: site{told}, Connections: logins{told}, Completions: aid{}, Drafts: aid{}, Environments: environments, Policy: rules, Editor: editor{told}, Adder: adder{told}, Rehearse: rehearse, Disabled: disabled, Isolation: isolated, Logger: testutil.Logger(t)})
+	return dashboard.New(h, &dashboard.Options{Version: "1.2.3", Endpoint: dashboard.Endpoint{URL: "https://tools.example.com/mcp", Token: true}, Workflows: flows{told}, Tasks: duties{told}, Cluster: site{told}, Connections: logins{told}, Completions: aid{}, Drafts: aid{}, Author: author{told}, Environments: environments, Policy: rules, Editor: editor{told}, Adder: adder{told}, Rehearse: rehearse, Disabled: disabled, Isolation: isolated, Logger: testutil.Logger(t)})
 }
 
 // allowed are the only tags of scripts and images that pages have.

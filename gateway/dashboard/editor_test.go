@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/gateway/executor"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/typecheck"
 	"sallyport/internal/testutil/browser"
@@ -42,6 +44,61 @@ func (aid) CheckDraft(_ context.Context, language, code string) executor.Draft {
 		return executor.Draft{State: executor.DraftMissing}
 	}
 	return executor.Draft{State: executor.DraftChecked}
+}
+
+// author saves workflows.
+type author struct{ told *[]string }
+
+func (a author) Save(_ context.Context, name, description string, done history.Record) error {
+	if name == "taken" {
+		return &tool.Error{Kind: tool.Invalid, Message: "there is a workflow " + evil, Hint: evil}
+	}
+	*a.told = append(*a.told, fmt.Sprintf("workflow %s of %s: %s", name, done.ID, description))
+	return nil
+}
+
+// TestSaveWorkflow: who may change the settings saves a program that has succeeded as a workflow; others do not see the form.
+func TestSaveWorkflow(t *testing.T) {
+	form := func(execution, name string) url.Values {
+		return url.Values{"execution": {execution}, "name": {name}, "description": {"Counts <b>."}}
+	}
+	for _, test := range []struct {
+		who, told string
+		form      url.Values
+		headers   []string
+		status    int
+	}{
+		{"op", "workflow count of e-own: Counts <b>.", form("e-own", "count"), nil, 303},
+		{"op", "", form("e-own", "taken"), nil, 400},
+		{"op", "", form("e-1", "count"), nil, 404}, // of ada
+		{"op", "", form("", "count"), nil, 400},
+		{"token", "", form("e-own", "count"), nil, 403},
+		{"ada", "", form("e-1", "count"), nil, 403},
+		{"reader", "", form("e-1", "count"), nil, 403},
+		{"op", "", form("e-own", "count"), []string{"Sec-Fetch-Site: cross-site"}, 403},
+	} {
+		told := []string{}
+		got := ask(t, house{told: &told}, test.who, "/ui/playground/workflow", test.form, test.headers...)
+		if got.Code != test.status || strings.Join(told, "|") != test.told {
+			t.Errorf("%s %v %v: %d, told %q", test.who, test.form, test.headers, got.Code, told)
+		}
+		checkHarmless(t, got.Body.String())
+		switch test.status {
+		case 303:
+			if next := got.Header().Get("Location"); next != "/ui/workflows/count" {
+				t.Errorf("it leads to %s", next)
+			}
+		case 400:
+			if test.form.Get("name") == "taken" {
+				wantPage(t, got.Body.String(), `value="taken"`, "Counts &lt;b&gt;.</textarea>", `id="save-workflow" open>`, "there is a workflow")
+			}
+		}
+	}
+	for who, sees := range map[string]bool{"op": true, "token": false} {
+		if page := ask(t, house{}, who, "/ui/playground?execution=e-own", nil).Body.String(); strings.Contains(page, "Save as a workflow") != sees {
+			t.Errorf("%s sees the form: %v", who, !sees)
+		}
+	}
 }
 
 // TestEditorRequests: what the editor asks for is answered to who may run programs, and to pages of the dashboard only.

@@ -104,6 +104,7 @@ func (d *Dashboard) table() []page {
 		newPage(playgroundPath, "Playground", "playground", playgroundPages{d}.show).in(groupTools, "Playground").needs(tool.ScopeExecute),
 		newAction(playgroundPath, "Playground", tool.ScopeExecute, playgroundPages{d}.run).large(),
 		{method: http.MethodPost, path: playgroundPath + "/skill", title: "Playground", scope: tool.ScopeExecute, template: "playground", do: playgroundPages{d}.saveSkill},
+		page{method: http.MethodPost, path: playgroundPath + "/workflow", title: "Playground", template: "playground", do: playgroundPages{d}.saveWorkflow}.forAdmins(),
 		{method: http.MethodGet, path: completionsPath, title: "Playground", scope: tool.ScopeExecute, data: editorPages{d}.completions},
 		{method: http.MethodPost, path: checkPath, title: "Playground", scope: tool.ScopeExecute, form: maxLargeForm, data: editorPages{d}.check},
 		newPage("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),

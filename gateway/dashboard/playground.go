@@ -61,12 +61,12 @@ type PlaygroundRun struct {
 	Approvals     []approvals.Approval
 	// Held says that it can go on once an approval is answered.
 	Held bool
-	// Skill saves it as a skill; nil if it cannot be saved.
-	Skill *SkillForm
+	// Skill saves it as a skill, Workflow as a workflow; nil if it cannot be saved.
+	Skill, Workflow *SaveForm
 }
 
-// SkillForm asks for the name and the description of a skill.
-type SkillForm struct {
+// SaveForm asks for the name and the description of what a program is saved as.
+type SaveForm struct {
 	Execution, Name, Description string
 	// Problem says why it was not saved, Hint how to fix that.
 	Problem, Hint string
@@ -142,7 +142,10 @@ func (d playgroundPages) ended(r *request, p *PlaygroundPage, a *attempt) error 
 	run.Status, run.Took, run.Tokens, run.Chart = string(record.Status), record.Duration, record.Tokens, callChart(record)
 	run.Held = record.Status == execution.Held
 	if record.Status == "ok" {
-		run.Skill = &SkillForm{Execution: run.ID}
+		run.Skill = &SaveForm{Execution: run.ID}
+	}
+	if record.Status == "ok" && d.mayAuthor(r) {
+		run.Workflow = &SaveForm{Execution: run.ID}
 	}
 	if run.Answer = keptAnswer(record); a != nil {
 		run.Answer = a.answer

@@ -17,7 +17,7 @@ import (
 func TestRoles(t *testing.T) {
 	var told []string
 	h := house{told: &told}
-	d := dashboard.New(h, &dashboard.Options{Workflows: flows{&told}, Tasks: duties{&told}, Connections: logins{&told}, Completions: aid{}, Drafts: aid{}, Cluster: site{&told}, Editor: editor{&told}, Adder: adder{&told}, Rehearse: rehearse})
+	d := dashboard.New(h, &dashboard.Options{Workflows: flows{&told}, Tasks: duties{&told}, Connections: logins{&told}, Completions: aid{}, Drafts: aid{}, Author: author{&told}, Cluster: site{&told}, Editor: editor{&told}, Adder: adder{&told}, Rehearse: rehearse})
 	least, walked := access.Operations(), map[string]bool{}
 	member := regexp.MustCompile(`\{[^}]*\}`)
 	for _, one := range d.Operations() {
@@ -46,7 +46,7 @@ func TestRoles(t *testing.T) {
 }
 
 // configuring are the pages that change the settings.
-var configuring = []string{"dashboard GET /ui/add-upstream", "dashboard POST /ui/add-upstream", "dashboard GET /ui/upstreams/{id}/test", "dashboard GET /ui/policy/edit", "dashboard POST /ui/policy/edit", "dashboard GET /ui/upstreams/{id}/edit", "dashboard POST /ui/upstreams/{id}/edit", "dashboard POST /ui/upstreams/{id}/switch"}
+var configuring = []string{"dashboard POST /ui/playground/workflow", "dashboard GET /ui/add-upstream", "dashboard POST /ui/add-upstream", "dashboard GET /ui/upstreams/{id}/test", "dashboard GET /ui/policy/edit", "dashboard POST /ui/policy/edit", "dashboard GET /ui/upstreams/{id}/edit", "dashboard POST /ui/upstreams/{id}/edit", "dashboard POST /ui/upstreams/{id}/switch"}
 
 // checkToken checks that an operator with a token may do all but change the settings.
 func checkToken(t *testing.T, d *dashboard.Dashboard, method, path, name string) {

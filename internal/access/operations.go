@@ -41,5 +41,6 @@ var leastRole = map[Role][]string{
 		pages + "POST /ui/quarantine", pages + "GET /ui/audit", pages + "POST /ui/audit", pages + "GET /ui/policy/edit", pages + "POST /ui/policy/edit",
 		pages + "GET /ui/add-upstream", pages + "POST /ui/add-upstream", pages + "GET /ui/upstreams/{id}/test",
 		pages + "GET /ui/upstreams/{id}/edit", pages + "POST /ui/upstreams/{id}/edit", pages + "POST /ui/upstreams/{id}/switch",
+		pages + "POST /ui/playground/workflow",
 	},
 }

@@ -173,6 +173,7 @@ func (s *service) dashboardOptions(login *config.Login) *dashboard.Options {
 	s.editSettings(opts)
 	if s.workflows != nil {
 		opts.Workflows = s.workflows.Engine
+		opts.Author = s.workflows.Author(s.gateway, s.gateway.Reloader.Current().Load)
 	}
 	if s.cluster != nil {
 		opts.Cluster = s.cluster
