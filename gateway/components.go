@@ -203,6 +203,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	g.History.RebuildWith(g.Approver.Book)
 	if g.Budgets, err = budgets.Open(budgets.Options{
 		Settings: g.Reloader.Current(), Records: in, Directory: g.opts.Directory, Logger: g.log,
+		OnSpend: g.Timeline.AddMoney,
 		OnRefusal: func(ctx context.Context, r budgets.Refusal) {
 			g.Telemetry.RecordRefusal(ctx, "budget")
 			g.Alerts.Budget(r.Budget, r.Principal, r.Resource.String())

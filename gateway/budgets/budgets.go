@@ -29,6 +29,8 @@ type Options struct {
 	// Directory has the groups of principals.
 	Directory *access.Directory
 	Logger    *slog.Logger
+	// OnSpend is called with the money that a principal spends; nil for none. It must not block.
+	OnSpend func(money float64)
 	// OnRefusal is called with each refusal; nil for none. It must not block.
 	OnRefusal func(ctx context.Context, r Refusal)
 }

@@ -132,6 +132,9 @@ func (b *Budgets) MoneyLeft(ctx context.Context, principal string) error {
 
 // Spend counts money that a principal has spent.
 func (b *Budgets) Spend(principal string, money float64) {
+	if b.opts.OnSpend != nil && money > 0 {
+		b.opts.OnSpend(money)
+	}
 	if meters := b.metersOf(principal, tool.ID{}); money > 0 && len(meters) > 0 {
 		b.add(meters, Money, int64(math.Ceil(money*millionths)))
 	}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ type Graphs struct {
 	Report timeline.Graphs
 	// Programs has a bar a step, Latency two lines, Queue a bar a step.
 	Programs, Latency, Queue Graph
+	// Money has a bar a step; nil if none was spent.
+	Money *Graph
 	// Kinds are the failures of the range by kind, the most frequent first.
 	Kinds []timeline.Share
 	// Rows are the steps in which something happened, as text, the newest first.
@@ -71,7 +74,7 @@ func (d *Dashboard) toolUse(r *request, id tool.ID) (*ToolUse, error) {
 }
 
 func callGraph(r timeline.Graphs) Graph {
-	return barGraph(r, fmt.Sprintf("In %s, %s, of which %s failed.", rangeWords[r.Range], plural(int64(r.Total.Calls), "call", "calls"), groupDigits(int64(r.Total.FailedCalls))),
+	return barGraph(r, fmt.Sprintf("In %s, %s, of which %s failed.", rangeWords[r.Range], plural(int64(r.Total.Calls), "call", "calls"), groupDigits(int64(r.Total.FailedCalls))), compact,
 		func(s timeline.Step) (low, high int, text string) {
 			return s.FailedCalls, s.Calls - s.FailedCalls, fmt.Sprintf("%s; failed: %s", plural(int64(s.Calls), "call", "calls"), groupDigits(int64(s.FailedCalls)))
 		})
@@ -105,8 +108,12 @@ func (d *Dashboard) graphs(r *request) (*Graphs, error) {
 		return nil, err
 	}
 	g := &Graphs{Report: report, Kinds: report.Total.FailureKinds(), Programs: programGraph(report), Latency: latencyGraph(report, "programs"), Queue: queueGraph(report), Ranges: r.timeRanges(chosen)}
+	if report.Total.Money > 0 {
+		money := moneyGraph(report)
+		g.Money = &money
+	}
 	for _, step := range slices.Backward(report.Steps) {
-		if step.Programs > 0 || step.Calls > 0 || step.Queue > 0 {
+		if step.Money > 0 || step.Programs > 0 || step.Calls > 0 || step.Queue > 0 {
 			g.Rows = append(g.Rows, GraphRow{step.Begin.Format("2 Jan 15:04"), kindsText(step), step})
 		}
 	}
@@ -123,7 +130,7 @@ func kindsText(s timeline.Step) string {
 }
 
 func programGraph(r timeline.Graphs) Graph {
-	return barGraph(r, fmt.Sprintf("In %s, %s ended, of which %s failed.", rangeWords[r.Range], plural(int64(r.Total.Programs), "program", "programs"), groupDigits(int64(r.Total.Failed))),
+	return barGraph(r, fmt.Sprintf("In %s, %s ended, of which %s failed.", rangeWords[r.Range], plural(int64(r.Total.Programs), "program", "programs"), groupDigits(int64(r.Total.Failed))), compact,
 		func(s timeline.Step) (low, high int, text string) {
 			text = plural(int64(s.Programs), "program", "programs")
 			if s.Failed > 0 {
@@ -134,21 +141,29 @@ func programGraph(r timeline.Graphs) Graph {
 }
 
 func queueGraph(r timeline.Graphs) Graph {
-	return barGraph(r, fmt.Sprintf("In %s, at most %s waited for their turn at a time.", rangeWords[r.Range], plural(int64(r.Total.Queue), "program", "programs")),
+	return barGraph(r, fmt.Sprintf("In %s, at most %s waited for their turn at a time.", rangeWords[r.Range], plural(int64(r.Total.Queue), "program", "programs")), compact,
 		func(s timeline.Step) (low, high int, text string) {
 			return 0, s.Queue, fmt.Sprintf("%s in the queue", groupDigits(int64(s.Queue)))
 		})
 }
 
-// barGraph lays out a bar for each step: low at the bottom, high on top of that.
-func barGraph(r timeline.Graphs, label string, of func(timeline.Step) (low, high int, text string)) Graph {
+// moneyGraph draws money in thousandths, so that small amounts have a height.
+func moneyGraph(r timeline.Graphs) Graph {
+	words := func(thousandths float64) string { return price(thousandths / 1000) }
+	return barGraph(r, fmt.Sprintf("In %s, the models of tasks cost %s.", rangeWords[r.Range], price(r.Total.Money)), words, func(s timeline.Step) (low, high int, text string) {
+		return 0, int(math.Ceil(s.Money * 1000)), cmp.Or(price(s.Money), "0")
+	})
+}
+
+// barGraph lays out a bar for each step: low at the bottom, high on top of that. The scale has values as words has them.
+func barGraph(r timeline.Graphs, label string, words func(float64) string, of func(timeline.Step) (low, high int, text string)) Graph {
 	most := 0
 	for _, s := range r.Steps {
 		low, high, _ := of(s)
 		most = max(most, low+high)
 	}
 	top := ceiling(int64(most))
-	g := Graph{Plot: Plot{Label: label, Empty: most == 0, Lines: scaleLines(top, compact)}}
+	g := Graph{Plot: Plot{Label: label, Empty: most == 0, Lines: scaleLines(top, words)}}
 	for i, s := range r.Steps {
 		low, high, text := of(s)
 		b := barAt(r, i)

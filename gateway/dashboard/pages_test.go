@@ -127,7 +127,7 @@ func (house) Savings(_ context.Context, since time.Time, step time.Duration) (hi
 func (house) Graphs(_ context.Context, r timeline.Range) (timeline.Graphs, error) {
 	report := timeline.Graphs{Range: r, StepMS: 900_000, Tools: []timeline.Share{{Name: evil, Count: 7}, {Count: 2}}, Clients: []timeline.Share{{Name: evil, Count: 5}}}
 	for i := range 96 {
-		step := timeline.Step{Begin: time.Date(2026, 5, 1, 0, 15*i, 0, 0, time.UTC), Programs: i, Failed: i / 9, Failures: map[string]int{evil: i / 9}, P50MS: 12, P99MS: float64(40 * i), Queue: i % 5, Calls: 3 * i}
+		step := timeline.Step{Begin: time.Date(2026, 5, 1, 0, 15*i, 0, 0, time.UTC), Programs: i, Failed: i / 9, Failures: map[string]int{evil: i / 9}, P50MS: 12, P99MS: float64(40 * i), Queue: i % 5, Calls: 3 * i, Money: float64(i) / 1000}
 		report.Steps = append(report.Steps, step)
 		report.Total = step
 	}
@@ -152,7 +152,7 @@ func (house) BudgetReport(context.Context) (budgets.Report, error) {
 
 // pages are those of this file, with what must be on each for an operator.
 var pages = map[string][]string{
-	"/":                              {"2", "waiting for approval", "Needs attention", "tokens answered", "Over time", "In 24 hours, 95 programs ended, of which 10 failed.", "The same as a table", `href="/?range=30d"`, `class="slow"`},
+	"/":                              {"2", "waiting for approval", "Needs attention", "tokens answered", "Over time", "In 24 hours, 95 programs ended, of which 10 failed.", "The same as a table", "the models of tasks cost 0.095", `href="/?range=30d"`, `class="slow"`},
 	"/ui/approvals":                  {"crm.delete", "Allow once", "it deletes", "run <code>r-1", "Answered lately"},
 	"/ui/quarantine":                 {"‹U+200B›", "What would change", `class="line add found"`, `<span class="rule">orders`, "Approve this definition", "Reject this definition", "too long to be shown", "Rejected by", "Approve this definition after all"},
 	"/ui/upstreams":                  {"crm", "ready", "failed", `href="/ui/upstreams/old/edit"`, `action="/ui/upstreams/old/switch"`},

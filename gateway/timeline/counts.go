@@ -28,6 +28,8 @@ type Counts struct {
 	FailedCalls int `json:"failed_calls,omitempty"`
 	// Durations has the number of programs by the class of their duration, see [classOf].
 	Durations map[int]int `json:"durations,omitempty"`
+	// Money is the price of the models that Sallyport called, in millionths.
+	Money int64 `json:"money_millionths,omitempty"`
 	// Queue is the highest number of programs that waited for their turn.
 	Queue int `json:"queue,omitempty"`
 	// Tools and Clients have the number of calls and programs by name; "" has those of further and unknown names.
@@ -97,7 +99,7 @@ func (c *Counts) addTool(name string, more ToolCounts, most int) {
 // merge adds other counts. Those of a store may be of any size, so names are limited here also.
 func (c *Counts) merge(o Counts) {
 	c.Calls, c.FailedCalls, c.Queue = c.Calls+o.Calls, c.FailedCalls+o.FailedCalls, max(c.Queue, o.Queue)
-	c.made, c.bytes = c.made+o.made, c.bytes+o.bytes
+	c.made, c.bytes, c.Money = c.made+o.made, c.bytes+o.bytes, c.Money+o.Money
 	addClasses(&c.Durations, o.Durations)
 	for name, more := range o.ByTool {
 		if more != nil {

@@ -60,6 +60,8 @@ type Step struct {
 	P99MS float64 `json:"p99_ms"`
 	// Queue is the highest number of programs of one gateway that waited for their turn.
 	Queue int `json:"queue"`
+	// Money is the price of the models that Sallyport called for tasks, in the currency of the settings.
+	Money float64 `json:"money,omitempty"`
 	// ResultBytes is the mean size of the results of calls, in the graphs of one tool.
 	ResultBytes int64 `json:"result_bytes,omitempty"`
 }
@@ -137,7 +139,7 @@ func report(r Range, since time.Time, length time.Duration, counts []Counts) Gra
 func stepOf(begin time.Time, c Counts) Step {
 	s := Step{Begin: begin, Calls: c.Calls, FailedCalls: c.FailedCalls, Queue: c.Queue, P50MS: percentile(c.Durations, 50), P99MS: percentile(c.Durations, 99)}
 	s.Failed, s.Failures = c.failures()
-	s.ResultBytes = c.meanResult()
+	s.ResultBytes, s.Money = c.meanResult(), float64(c.Money)/millionths
 	for _, n := range c.Ended {
 		s.Programs += n
 	}

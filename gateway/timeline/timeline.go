@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -56,6 +57,8 @@ type slot struct {
 const (
 	// saveEvery is how often the queue is measured and intervals are saved.
 	saveEvery = 10 * time.Second
+	// millionths is how many of the unit in which money is counted are one of the currency.
+	millionths = 1_000_000
 	// maxOpen is the maximum number of open intervals of one length. Records of an earlier time beyond it are not counted.
 	maxOpen = 200
 	// saveWait is the maximum time for the last save of a process.
@@ -110,6 +113,11 @@ func (t *Timeline) Close() {
 
 // AddProgram counts a program that ended at a time, which may be some time ago for one of another process.
 func (t *Timeline) AddProgram(p Program) { t.count(p.Ended, func(c *Counts) { c.addProgram(p) }) }
+
+// AddMoney counts the price of a model's answer, in the currency of the settings.
+func (t *Timeline) AddMoney(money float64) {
+	t.count(time.Now(), func(c *Counts) { c.Money += int64(math.Ceil(money * millionths)) })
+}
 
 // CountCalls counts each call by its tool. The name of a tool that does not exist, which a program can make up, is not kept.
 func (t *Timeline) CountCalls(next toolcall.Handler) toolcall.Handler {

@@ -86,6 +86,8 @@ func TestOverTime(t *testing.T) {
 		line.Start()
 		defer line.Close()
 		line.AddProgram(program(sandbox.OK, time.Second))
+		line.AddMoney(0.0125)
+		line.AddMoney(0.5)
 		time.Sleep(3 * time.Hour)
 		line.AddProgram(program(sandbox.OK, time.Second))
 		late := program(sandbox.OK, time.Second) // of another process
@@ -95,6 +97,9 @@ func TestOverTime(t *testing.T) {
 		line.AddProgram(late)
 		for r, want := range map[timeline.Range]int{timeline.Hour: 2, timeline.Day: 4, timeline.Week: 4, timeline.Month: 4} {
 			report := graphs(t, line, r)
+			if money := report.Total.Money; money != 0.5125 && r != timeline.Hour || money != 0 && r == timeline.Hour {
+				t.Errorf("%s: %v was spent", r, money)
+			}
 			if got := sumOf(report); got != want || report.Total.Queue != 4 {
 				t.Errorf("%s: %d programs, want %d, queue %d", r, got, want, report.Total.Queue)
 			}
