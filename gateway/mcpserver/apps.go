@@ -9,6 +9,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/mcpserver/views"
 	"sallyport/internal/jsonedit"
 	"sallyport/internal/mcpapp"
 	"sallyport/internal/tool"
@@ -181,13 +183,21 @@ func decodeMember(raw json.RawMessage, name string) string {
 	return decodeString(fields[name])
 }
 
-// Resources is the part of the gateway that reads user interfaces.
+// Resources is the part of the gateway that reads user interfaces, and makes their calls.
 type Resources interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	Offers() []catalog.UpstreamOffer
 }
 
-// readInterface reads the user interface of a tool for a client of the two tools, by the URI in a link.
-func readInterface(ctx context.Context, resources Resources, req mcp.Request) (mcp.Result, error) {
+// interfaces serves the user interfaces of tools to clients of the two tools.
+type interfaces struct {
+	resources Resources
+	tools     *Tools
+	views     views.Views
+}
+
+// read reads the user interface of a tool, by the URI in a link.
+func (i *interfaces) read(ctx context.Context, req mcp.Request) (mcp.Result, error) {
 	shown := decodeMember(paramsOf(req), "uri")
 	upstream, wire, ok := mcpapp.SplitURI(shown)
 	if !ok {
@@ -196,16 +206,64 @@ func readInterface(ctx context.Context, resources Resources, req mcp.Request) (m
 	inner, cancel := detach(ctx)
 	defer cancel()
 	call := tool.Call{Tool: tool.ID{Upstream: upstream, Name: tool.ReadResource}, Args: encode(object{"uri": encode(wire)})}
-	raw, err := rawAnswer(resources.Call(inner, call))
+	raw, err := rawAnswer(i.resources.Call(inner, call))
 	if err == nil {
-		raw = resultURIs{func(wire string) string {
-			if uri, ok := mcpapp.ShownURI(upstream, wire); ok {
-				return uri
-			}
-			return wire
-		}}.replace(tool.ReadResource, raw)
+		i.views.Read(string(taskCaller(ctx)), upstream)
+		raw = interfaceURIs(upstream).replace(tool.ReadResource, raw)
 	}
 	return toResponse(ctx, tool.ReadResource, isModernRequest(req), raw, err)
+}
+
+// interfaceURIs replaces the URIs of an upstream's interfaces only: clients of the two tools read no other resources.
+func interfaceURIs(upstream string) resultURIs {
+	return resultURIs{func(wire string) string {
+		if uri, ok := mcpapp.ShownURI(upstream, wire); ok {
+			return uri
+		}
+		return wire
+	}}
+}
+
+// call makes a call that a client passes on from an interface. ok is false if it is none.
+func (i *interfaces) call(ctx context.Context, req mcp.Request) (result mcp.Result, ok bool, err error) {
+	called, typed := req.(*mcp.CallToolRequest)
+	if !typed {
+		return nil, false, nil
+	}
+	id, ok := i.views.Tool(string(taskCaller(ctx)), called.Params.Name, i.resources.Offers())
+	if !ok {
+		return nil, false, nil
+	}
+	raw, err := i.tools.newRequest(ctx, called).forward(ctx, i.resources, tool.Call{Tool: id, Args: called.Params.Arguments})
+	if err == nil {
+		raw = interfaceURIs(id.Upstream).replace("tools/call", raw)
+	}
+	result, err = toResponse(ctx, "tools/call", isModernRequest(req), raw, err)
+	return result, true, err
+}
+
+// forward makes a call of an upstream's tool, whose requests go to the client and name the upstream.
+func (r *request) forward(ctx context.Context, resources Resources, call tool.Call) (json.RawMessage, error) {
+	defer r.client.out.Flush()
+	do := func(ctx context.Context, peer tool.Peer) (any, error) {
+		call.Peer = attributedPeer{peer, call.Tool.Upstream}
+		return rawAnswer(resources.Call(ctx, call))
+	}
+	var result any
+	var err error
+	if r.client.modern {
+		params := object{"name": encode(r.Params.Name), "arguments": orEmptyObject(call.Args), "requestState": encode(r.Params.RequestState), "inputResponses": encode(r.Params.InputResponses)}
+		result, err = r.pending.callOrResume(ctx, r.client, "tools/call", params, do)
+	} else {
+		inner, cancel := detach(ctx)
+		defer cancel()
+		result, err = do(inner, r.client)
+	}
+	if asked, ok := result.(inputRequired); ok {
+		return asked.raw(), err
+	}
+	raw, _ := result.(json.RawMessage)
+	return raw, err
 }
 
 // declareResources adds the capability to read resources to the result of a handshake.

@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/mcpserver/outbox"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/jsonedit"
 	"sallyport/internal/telemetry"
@@ -42,7 +42,7 @@ type client struct {
 	opensURLs bool
 	// answers holds the methods that the client declared to support.
 	answers map[string]bool
-	out     *outbox
+	out     *outbox.Queue
 	// send sends a notification in the stream of the request.
 	send func(method string, params json.RawMessage)
 	// withRequest derives from ctx a context for a message on the stream of the request, which
@@ -64,7 +64,7 @@ func newClient(ctx context.Context, session *mcp.ServerSession, params object, r
 		c.level = decodeString(meta[mcp.MetaKeyLogLevel]) //nolint:staticcheck // deprecated, and still to be passed on
 	}
 	c.setCapabilities(capabilitiesIn(req))
-	c.out = &outbox{}
+	c.out = &outbox.Queue{}
 	c.send = func(method string, params json.RawMessage) {
 		_ = c.sendNow(ctx, method, params) // if its stream is closed, the call is canceled
 	}
@@ -121,7 +121,7 @@ func (c *client) Notify(method string, params json.RawMessage) {
 	default:
 		return
 	}
-	c.out.put(func() { c.send(method, params) })
+	c.out.Put(func() { c.send(method, params) })
 }
 
 // sendNow sends a notification on the stream of the request.
@@ -154,7 +154,7 @@ func (c *client) Ask(ctx context.Context, method string, params json.RawMessage)
 	}
 	ctx, cancel := c.withRequest(ctx)
 	defer cancel()
-	c.out.flush() // earlier notifications are sent before the request
+	c.out.Flush() // earlier notifications are sent before the request
 	result, meta, err := c.ask(withParams(ctx, orEmptyObject(params)), method, params)
 	if err != nil {
 		return nil, err
@@ -199,52 +199,6 @@ func orEmptyObject(params json.RawMessage) json.RawMessage {
 	}
 	return params
 }
-
-// maxQueued is how many notifications are queued for a slow client; more are dropped.
-const maxQueued = 256
-
-// outbox runs functions in order, without blocking the callers that add them. It is safe for concurrent use.
-type outbox struct {
-	mu    sync.Mutex
-	queue []func()
-	busy  bool
-	work  sync.WaitGroup
-}
-
-func (o *outbox) put(f func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.queue) >= maxQueued {
-		return
-	}
-	o.queue = append(o.queue, f)
-	if !o.busy {
-		o.busy = true
-		o.work.Go(o.drain)
-	}
-}
-
-func (o *outbox) drain() {
-	for f := o.next(); f != nil; f = o.next() {
-		f()
-	}
-}
-
-// next removes and returns the next function, nil if the queue is empty.
-func (o *outbox) next() func() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.queue) == 0 {
-		o.busy = false
-		return nil
-	}
-	f := o.queue[0]
-	o.queue = o.queue[1:]
-	return f
-}
-
-// flush waits until all queued functions have run.
-func (o *outbox) flush() { o.work.Wait() }
 
 // detach returns a context that ends with ctx and has its caller and trace, but none of its
 // other values. The SDK keeps the state of a request in its context, such as the protocol

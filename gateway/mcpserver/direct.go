@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/mcpserver/outbox"
 	"sallyport/gateway/mcpserver/taskid"
 	"sallyport/internal/mcpapp"
 	"sallyport/internal/telemetry"
@@ -77,7 +78,7 @@ type Direct struct {
 	refreshMu     sync.Mutex    // held while a roster is built
 	rosterVersion int64         // the count of changes that the roster includes; guarded by the mutex above
 	changed       chan struct{} // signals that the roster is out of date; capacity 1
-	notices       outbox
+	notices       outbox.Queue
 	work          sync.WaitGroup
 	close         func()
 
@@ -129,7 +130,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 		close(ended)
 		d.pending.close()
 		d.work.Wait()
-		d.notices.flush()
+		d.notices.Flush()
 	})
 	return d
 }

@@ -47,7 +47,7 @@ func (d *Direct) forwardParams(ctx context.Context, r *roster, method string, re
 	}
 	call.KeepsTasks = keepsTasks(req)
 	c := newClient(ctx, session, params, req)
-	defer c.out.flush()
+	defer c.out.Flush()
 	d.shared.logLevel.raise(c.level)
 	d.sendLevel(ctx, d.roster.Load().capabilitiesOf(call.Tool.Upstream))
 	var raw json.RawMessage

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,8 +113,8 @@ func New(verbs Service, opts *Options) *Tools {
 		&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: version},
 		&mcp.ServerOptions{Logger: opts.Logger, GetSessionID: newSessionID(codeSession)},
 	)
-	server.AddReceivingMiddleware(onlyTools(opts.Resources))
 	tools := newTools(server, opts.StateKey)
+	server.AddReceivingMiddleware(onlyTools(&interfaces{resources: opts.Resources, tools: tools}))
 	if opts.Face != nil {
 		addFace(tools, verbs, opts.Face)
 	} else {
@@ -168,25 +169,36 @@ func onFirstList(ready func()) mcp.Middleware {
 }
 
 // onlyTools rejects the methods of undeclared capabilities, which the SDK would answer with empty lists. Clients that show user
-// interfaces can read those.
-func onlyTools(resources Resources) mcp.Middleware {
+// interfaces can read those, and pass on their calls of tools.
+func onlyTools(i *interfaces) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			apps := resources != nil && showsApps(req)
+			apps := i.resources != nil && showsApps(req)
 			switch {
 			case apps && method == tool.ReadResource:
-				return readInterface(ctx, resources, req)
+				return i.read(ctx, req)
 			case apps && (method == tool.ListResources || method == tool.ListTemplates): // links name those to read
 			case requiredCapability(method) != nil && method != tool.SetLogLevel:
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "only tools are supported here, not " + method}
 			}
 			result, err := next(ctx, method, req)
+			if apps && method == "tools/call" && isUnknownTool(err) {
+				if answer, ok, err := i.call(ctx, req); ok {
+					return answer, err
+				}
+			}
 			if apps && err == nil {
 				declareResources(result)
 			}
 			return result, err
 		}
 	}
+}
+
+// isUnknownTool reports whether an error of the SDK says that this server has no tool of that name.
+func isUnknownTool(err error) bool {
+	wrong, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && wrong.Code == jsonrpc.CodeInvalidParams && strings.HasPrefix(wrong.Message, "unknown tool ")
 }
 
 // progressInterval is the interval of progress notifications for a running program.

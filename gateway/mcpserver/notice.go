@@ -59,10 +59,10 @@ func (d *Direct) notice(id, method string, params json.RawMessage) {
 	case "notifications/resources/updated":
 		var about struct{ URI string }
 		if json.Unmarshal(params, &about) == nil {
-			d.notices.put(func() { d.notifyUpdated(context.Background(), id, about.URI) })
+			d.notices.Put(func() { d.notifyUpdated(context.Background(), id, about.URI) })
 		}
 	case methodLogMessage:
-		d.notices.put(func() {
+		d.notices.Put(func() {
 			for session := range d.server.Sessions() {
 				_ = sendLog(context.Background(), session, params) // it may have disconnected
 			}

@@ -41,7 +41,7 @@ func (t taskTools) run(ctx context.Context, args json.RawMessage) (*mcp.CallTool
 		return nil, err
 	}
 	if caller, ok := ctx.Value(requestKey{}).(*request); ok {
-		defer caller.client.out.flush()
+		defer caller.client.out.Flush()
 		r.Peer = caller.peer()
 	}
 	done, err := t.service.Run(ctx, r, nil)

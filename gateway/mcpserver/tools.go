@@ -116,7 +116,7 @@ type answering func(ctx context.Context, peer tool.Peer) (*mcp.CallToolResult, e
 
 // runFor calls do, which may run programs that send requests to the client.
 func (r *request) runFor(ctx context.Context, do answering) (*mcp.CallToolResult, error) {
-	defer r.client.out.flush()
+	defer r.client.out.Flush()
 	asks := r.client.answers[methodElicit] || r.client.answers[methodSample]
 	switch {
 	case r.client.modern && (asks || r.Params.RequestState != ""):
