@@ -13,9 +13,9 @@ const python = {
   places: [
     { kind: "module", at: /^[ \t]*from[ \t]+\w*$/ },
     { kind: "server", at: /(?:^|;)[ \t]*(?:from|import)[ \t]+servers\.\w*$/ },
-    { kind: "server", at: /^[ \t]*from[ \t]+servers[ \t]+import[ \t]+(?:\(?[\w \t,]*,[ \t]*|\()?\w*$/ },
-    { kind: "function", at: /^[ \t]*from[ \t]+servers\.(?<server>\w+)[ \t]+import[ \t]+(?:\(?[\w \t,]*,[ \t]*|\()?\w*$/ },
-    { kind: "builtin", at: /^[ \t]*from[ \t]+sallyport[ \t]+import[ \t]+(?:\(?[\w \t,]*,[ \t]*|\()?\w*$/ },
+    { kind: "server", at: /^[ \t]*from[ \t]+servers[ \t]+import[ \t]+(?:\(?[\w\s,]*,\s*|\(\s*)?\w*$/ },
+    { kind: "function", at: /^[ \t]*from[ \t]+servers\.(?<server>\w+)[ \t]+import[ \t]+(?:\(?[\w\s,]*,\s*|\(\s*)?\w*$/ },
+    { kind: "builtin", at: /^[ \t]*from[ \t]+sallyport[ \t]+import[ \t]+(?:\(?[\w\s,]*,\s*|\(\s*)?\w*$/ },
   ],
   argument: (name) => name + "=",
 };
@@ -123,12 +123,12 @@ export function completions(language, catalog) {
 
 // at returns what can be written between from and the end of text.
 async function at(text, after, from, explicit, language, catalog) {
-  const line = language === python ? text.slice(text.lastIndexOf("\n") + 1) : text.slice(-4000);
+  const { open, quoted } = scan(text, language);
+  const line = language === python ? text.slice(text.lastIndexOf("\n", open[0] ?? text.length) + 1) : text.slice(-4000);
   for (const place of language.places) {
     const found = place.at.exec(line), rest = place.after?.exec(after);
     if (found && (!place.after || rest)) return listed(place.kind, { ...found.groups, ...rest?.groups }.server, catalog);
   }
-  const { open, quoted } = scan(text, language);
   if (quoted) return null;
   const imported = names(text + after, language), before = text.slice(0, from);
   const owner = /([\w.]+)\.$/.exec(before)?.[1];

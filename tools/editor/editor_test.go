@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"testing"
 
 	"sallyport/internal/testutil"
@@ -20,5 +21,16 @@ func TestBundle(t *testing.T) {
 	}
 	if !bytes.Equal(got, want) {
 		t.Error("gateway/dashboard/static/editor.min.js is not what tools/editor makes: run make editor")
+	}
+}
+
+// TestCompletions: what is completed at a position of a program.
+func TestCompletions(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil && os.Getenv("SALLYPORT_REQUIRE") == "" {
+		t.Skip(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), node, "complete.test.js").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
