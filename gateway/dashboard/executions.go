@@ -35,9 +35,14 @@ type ExecutionsPage struct {
 	Pager  Pager
 	// Running are those that have not ended, the oldest first.
 	Running []executor.Live
+	// Filtered says that not all are asked for.
+	Filtered bool
 	// Statuses and Languages can be chosen.
 	Statuses, Languages []string
 }
+
+// maxTitle is the maximum length of the title of a page, in characters.
+const maxTitle = 120
 
 // pageSize is how many executions, and runs, are on a page.
 const pageSize = 50
@@ -52,7 +57,7 @@ func (d *Dashboard) executions(r *request) (any, error) {
 	page, err := d.service.Executions(r.Context(), f)
 	page.Principals = slices.DeleteFunc(page.Principals, func(name string) bool { return name == "" || sanitize.Line(name, 80) != name })
 	p := ExecutionsPage{
-		Page: page, Running: d.service.Running(r.Context()), Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
+		Page: page, Running: d.service.Running(r.Context()), Filter: f, Filtered: f.ID+f.Language+string(f.Status)+f.Principal+f.Text != "", Pager: r.pager(f.Offset, len(page.Executions), page.Total),
 		Statuses: history.Statuses(), Languages: []string{"python", "typescript"},
 	}
 	if page.Estimated {
@@ -105,7 +110,7 @@ func (d *Dashboard) execution(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.setTitle(record.ID, Crumb{"Executions", "/ui/executions"})
+	r.setTitle(cmp.Or(sanitize.Line(record.Title, maxTitle), record.ID), Crumb{"Executions", "/ui/executions"})
 	p := ExecutionPage{Record: record, Source: source("Code", record.Code, record.Line), Chart: callChart(record)}
 	if err := d.journal(r, &p); err != nil {
 		return nil, err

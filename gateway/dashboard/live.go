@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"sallyport/gateway/executor"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -28,7 +30,7 @@ type Piece struct{ Stream, Text string }
 
 // showLive returns the page of a running execution.
 func (d *Dashboard) showLive(r *request, live executor.Live) (ExecutionPage, error) {
-	r.setTitle(live.ID, Crumb{"Executions", "/ui/executions"})
+	r.setTitle(cmp.Or(sanitize.Line(execution.Title(live.Code, nil), maxTitle), live.ID), Crumb{"Executions", "/ui/executions"})
 	record := history.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
 	for _, call := range live.Calls {
 		outcome := call.Outcome

@@ -102,7 +102,7 @@ func (d workflowPages) run(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.setTitle(run.ID, Crumb{"Runs", "/ui/runs"})
+	r.setTitle(sanitize.Line(run.Workflow, maxTitle), Crumb{"Runs", "/ui/runs"})
 	p := RunPage{Run: run, MayControl: tool.May(r.Context(), tool.ScopeWorkflow), Moving: !run.Status.Over(), Inputs: string(run.Inputs), Outputs: string(run.Outputs)}
 	chart, cut, err := d.chart(r, engine, run.ID)
 	if err != nil {

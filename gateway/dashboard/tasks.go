@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"sallyport/gateway/task"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -85,7 +87,7 @@ func (d taskPages) show(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.setTitle(t.ID, Crumb{"Tasks", tasksPath})
+	r.setTitle(cmp.Or(sanitize.Line(t.Task, maxTitle), t.ID), Crumb{"Tasks", tasksPath})
 	p := TaskPage{Task: t, Moving: !t.Over(), Schema: string(t.Output)}
 	may := tool.May(r.Context(), tool.ScopeExecute)
 	p.MayCancel = may && p.Moving
