@@ -33,6 +33,9 @@ func TestAppOnlyTools(t *testing.T) {
 	if err != nil || !strings.Contains(found.Text(), "show_board") || strings.Contains(found.Text(), "refresh_board") {
 		t.Errorf("found %s, %v", found.Text(), err)
 	}
+	if got := functionsOf(g.Completer.Functions(t.Context(), "board", "python")); got != "show_board" {
+		t.Errorf("an editor completes %s", got)
+	}
 	for path := range g.Catalog.Tree() {
 		if strings.Contains(path, "refresh_board") {
 			t.Errorf("there is a wrapper %s", path)

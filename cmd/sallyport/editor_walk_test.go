@@ -89,7 +89,7 @@ func TestEditorWalked(t *testing.T) {
 	p.Type("b")
 	w.complete("b")
 	p.Type("2")
-	p.WaitFor(`document.querySelector("#program-errors").hidden`)
+	p.WaitFor(`document.querySelector("#program-errors").hidden && document.querySelector("#program-status").textContent === ""`)
 	p.Key("Escape", false)
 	p.Key("Tab", false)
 	if at := browser.Eval[string](p, `document.activeElement.id`); at != "language" {

@@ -196,6 +196,7 @@ func TestEditorInBrowser(t *testing.T) {
 	accept(p)
 	p.Type("'wrong'")
 	p.WaitText("#program-errors", "Line 2")
+	p.WaitText("#program-status", "2 type errors.")
 	judge(t, p, "type errors")
 	browser.Eval[bool](p, `document.querySelector("#program-errors button").click(), true`)
 	if got, want := browser.Eval[string](p, `document.querySelector("#program").value`), "from servers.crm import find_order\nfind_order(order_id='wrong')"; got != want {

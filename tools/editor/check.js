@@ -55,7 +55,8 @@ export function checker(ask, status, list) {
     const found = await ask({ code: doc.toString(), signal: mine.signal }).catch(() => null);
     if (request !== mine || view.state.doc !== doc) return;
     stopped = found?.stop ?? false;
-    show(view, found?.errors ?? [], found?.message ?? "");
+    const wrong = found?.errors ?? [];
+    show(view, wrong, found?.message ?? ["", "1 type error."][wrong.length] ?? wrong.length + " type errors.");
     if (found?.retry && left > 0) schedule(view, later, left - 1);
   }
   function schedule(view, wait, left) {
