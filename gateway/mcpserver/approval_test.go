@@ -16,6 +16,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/mcpserver/statekey"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -261,7 +262,7 @@ func answers(state, decision string) string {
 func TestRequestStates(t *testing.T) {
 	data := t.TempDir()
 	g, sold := openShop(t, &gateway.Options{DataDir: data})
-	key, err := mcpserver.StateKey(data)
+	key, err := statekey.Of(data)
 	if err != nil || len(key) != 32 {
 		t.Fatal(err)
 	}
@@ -320,7 +321,7 @@ func TestRequestStates(t *testing.T) {
 	if got, _ := d.run(answers(last.State, "once")); !strings.Contains(got, `resume=\"e-`) {
 		t.Errorf("after a restart: %s", got)
 	}
-	if again, err := mcpserver.StateKey(data); err != nil || !bytes.Equal(again, key) {
+	if again, err := statekey.Of(data); err != nil || !bytes.Equal(again, key) {
 		t.Errorf("another key: %v", err)
 	}
 	if sold.Load() != 1 {

@@ -58,8 +58,7 @@ func (d *Direct) task(ctx context.Context, method string, req mcp.Request) (mcp.
 	case !isModernRequest(req):
 		return nil, notFoundMethod(method)
 	case !keepsTasks(req):
-		return nil, &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client does not declare " + tasksExtension,
-			Data: encode(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{tasksExtension: object{}}}})}
+		return nil, errNoTasks()
 	}
 	var params object
 	if json.Unmarshal(paramsOf(req), &params) != nil || params == nil {
@@ -78,6 +77,12 @@ func (d *Direct) task(ctx context.Context, method string, req mcp.Request) (mcp.
 		raw, err = d.shownTask(method, id, task, raw)
 	}
 	return toResponse(ctx, method, true, raw, err)
+}
+
+// errNoTasks is the error of a request about tasks of a client that does not declare the extension.
+func errNoTasks() error {
+	return &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client does not declare " + tasksExtension,
+		Data: encode(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{tasksExtension: object{}}}})}
 }
 
 // taskCaller returns what a task is bound to: no other caller can use its ID.

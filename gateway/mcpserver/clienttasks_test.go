@@ -1,11 +1,17 @@
 package mcpserver_test
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
 	"sallyport/gateway/mcpserver"
@@ -24,6 +30,7 @@ type laboratory struct {
 	server *upstreamtest.Tasks
 	url    string
 	rules  policy.Settings
+	direct *mcpserver.Direct // of the last gateway
 }
 
 func newLaboratory(t *testing.T) *laboratory {
@@ -46,6 +53,7 @@ func (lab *laboratory) open() (ann, ben *dialogue) {
 	}
 	g.Catalog.WaitConnected(lab.t.Context())
 	face := mcpserver.NewDirect(g.Service(), &mcpserver.DirectOptions{StateKey: []byte("the key of this gateway")})
+	lab.direct = face
 	lab.t.Cleanup(func() {
 		face.Close()
 		_ = g.Close()
@@ -214,4 +222,158 @@ func TestTaskMethodsAreForClients(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no method") {
 		t.Errorf("a call without the right to: %v", err)
 	}
+}
+
+// streamed is one message of a stream.
+type streamed struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		TaskID        string `json:"taskId"`
+		Status        string `json:"status"`
+		Notifications struct {
+			TaskIDs []string `json:"taskIds"`
+			Tools   bool     `json:"toolsListChanged"`
+		} `json:"notifications"`
+		Meta map[string]json.RawMessage `json:"_meta"`
+	} `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// statuses returns the messages of a stream in short.
+func statuses(t *testing.T, lines []string) (all []string) {
+	t.Helper()
+	for _, line := range lines {
+		var m streamed
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(line, err)
+		}
+		switch {
+		case m.Method == "notifications/tasks":
+			if string(m.Params.Meta["io.modelcontextprotocol/subscriptionId"]) != "7" || strings.Contains(line, "resultType\":\"complete\",\"status") || strings.Contains(line, "sallyport/task") || strings.Contains(line, `"t-`) {
+				t.Errorf("notified %s", line)
+			}
+			all = append(all, m.Params.TaskID+" "+m.Params.Status)
+			if m.Params.Status == "completed" && !strings.Contains(line, `"text":"done"`) {
+				t.Errorf("without a result: %s", line)
+			}
+		case m.Method != "":
+			all = append(all, fmt.Sprint(m.Method, m.Params.Notifications.TaskIDs, m.Params.Notifications.Tools))
+		case m.Error != nil:
+			all = append(all, string(m.Error))
+		default:
+			all = append(all, "result")
+		}
+	}
+	return all
+}
+
+// listen sends subscriptions/listen and returns what comes until the stream ends, or until the last message is one that ends with until.
+func (c *dialogue) listen(notifications, until string) []string {
+	c.t.Helper()
+	body := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":` + notifications + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + c.capabilities() + `}}}`
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
+	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen", "Authorization": "Bearer " + c.token} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var lines []string
+	for s := bufio.NewScanner(resp.Body); s.Scan(); {
+		if line := strings.TrimPrefix(s.Text(), "data: "); strings.HasPrefix(line, "{") {
+			lines = append(lines, line)
+			if got := statuses(c.t, lines[len(lines)-1:]); until != "" && strings.HasSuffix(got[0], until) {
+				break
+			}
+		}
+	}
+	return statuses(c.t, lines)
+}
+
+// TestTaskStatus: a client that names its tasks in subscriptions/listen is notified of each state of them, until they have ended, and
+// of nothing of others.
+func TestTaskStatus(t *testing.T) {
+	t.Parallel()
+	lab := newLaboratory(t)
+	ann, ben := lab.open()
+	good, held := ann.begin("good"), ann.begin("held")
+	list := func(ids ...string) string { return `{"taskIds":` + string(must(json.Marshal(ids))) + `}` }
+	want := fmt.Sprint([]string{"notifications/subscriptions/acknowledged[" + good + "] false", good + " working", good + " working", good + " completed", "result"})
+	if got := fmt.Sprint(ann.listen(list(good, "unknown"), "")); got != want {
+		t.Errorf("told %s, not %s", got, want)
+	}
+	if got := fmt.Sprint(ben.listen(list(good, held), "")); got != "[notifications/subscriptions/acknowledged[] false result]" {
+		t.Errorf("another principal is told %s", got)
+	}
+	if got := ann.listen(`{"toolsListChanged":true,"taskIds":["`+good+`"]}`, "completed"); len(got) != 2 || got[0] != "notifications/subscriptions/acknowledged["+good+"] true" {
+		t.Errorf("with the list of tools: %q", got)
+	}
+	time.AfterFunc(time.Second, lab.server.Release)
+	if got := ann.listen(list(held), ""); len(got) != 4 || got[1] != held+" working" || got[2] != held+" completed" {
+		t.Errorf("a task that ends later: %q", got)
+	}
+	ann.can = `{}`
+	if got := ann.listen(list(good), ""); len(got) != 1 || !strings.Contains(got[0], "-32021") {
+		t.Errorf("without the extension: %q", got)
+	}
+}
+
+// TestTaskStatusOnOneConnection: as on stdio, where the notifications name their subscription.
+func TestTaskStatusOnOneConnection(t *testing.T) {
+	t.Parallel()
+	lab := newLaboratory(t)
+	lab.open()
+	near, far := mcp.NewInMemoryTransports()
+	session, err := lab.direct.Connect(t.Context(), far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := near.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = session.Wait()
+	})
+	next := func() string {
+		msg, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(must(jsonrpc.EncodeMessage(msg)))
+	}
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + taskClient + `}`
+	send := func(id float64, method, params string) {
+		number, _ := jsonrpc.MakeID(id)
+		if err := conn.Write(t.Context(), &jsonrpc.Request{ID: number, Method: method, Params: json.RawMessage(`{` + params + `,` + meta + `}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(1, "tools/call", `"name":"lab__work","arguments":{"as":"good"}`)
+	var called struct{ Result struct{ TaskID string } }
+	if err := json.Unmarshal([]byte(next()), &called); err != nil || called.Result.TaskID == "" {
+		t.Fatal(called, err)
+	}
+	send(7, "subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, called.Result.TaskID))
+	var lines []string
+	for len(lines) < 5 {
+		lines = append(lines, next())
+	}
+	if got := statuses(t, lines); len(got) != 5 || got[3] != called.Result.TaskID+" completed" || got[4] != "result" {
+		t.Errorf("told %q", got)
+	}
+}
+
+func must(data []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return data
 }

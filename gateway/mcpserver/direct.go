@@ -110,7 +110,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	d.server.AddReceivingMiddleware(d.receiveSearch)
 	d.server.AddReceivingMiddleware(withClient)
 	d.server.AddReceivingMiddleware(traceRequests(d.opts.Telemetry))
-	d.server.AddSendingMiddleware(sendRaw, d.listed.onlyChanged)
+	d.server.AddSendingMiddleware(acknowledgeTasks, sendRaw, d.listed.onlyChanged)
 	d.roster.Store(newRoster(nil, true, d.log))
 	ended := make(chan struct{})
 	stop := verbs.Watch(func() {
@@ -261,6 +261,9 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case methodListen:
 			d.record(ctx, r, method, req)
 			d.filterSubscriptions(r, req)
+			if ids := tasksIn(req); len(ids) > 0 {
+				return d.listenTasks(ctx, next, req, ids)
+			}
 		}
 		result, err := next(ctx, method, req)
 		if err != nil { // the result of a second initialize is a nil pointer

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/mcpserver/stream"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
@@ -133,7 +134,7 @@ func (e *Endpoints) endpoint(s *site, server *mcp.Server, raw bool) http.Handler
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(e.leaving, cancel)()
-			r = r.WithContext(ctx)
+			r, w = r.WithContext(ctx), &stream.Tasks{ResponseWriter: w}
 		}
 		if lone {
 			alone.ServeHTTP(w, r)
@@ -150,7 +151,7 @@ func (e *Endpoints) serveSession(s *site, sessions http.Handler, w http.Response
 	if session != "" {
 		e.calls.onReconnect(sessionKey{s.name, session})
 	}
-	sessions.ServeHTTP(&notFoundWriter{ResponseWriter: w}, r)
+	sessions.ServeHTTP(&stream.NotFound{ResponseWriter: w}, r)
 	if session != "" && r.Method == http.MethodPost && r.Context().Err() != nil {
 		e.calls.onDisconnect(sessionKey{s.name, session})
 	}

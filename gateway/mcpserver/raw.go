@@ -7,6 +7,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway/mcpserver/stream"
 )
 
 // The SDK decodes messages of a client into its own types and encodes responses
@@ -156,6 +158,14 @@ func (t rawTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 }
 
 type rawConn struct{ mcp.Connection }
+
+// Write implements [mcp.Connection].
+func (c rawConn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	if sent, ok := msg.(*jsonrpc.Request); ok && !sent.IsCall() {
+		sent.Method, sent.Params = stream.RenameTask(sent.Method, sent.Params)
+	}
+	return c.Connection.Write(ctx, msg)
+}
 
 // Read implements [mcp.Connection].
 func (c rawConn) Read(ctx context.Context) (jsonrpc.Message, error) {

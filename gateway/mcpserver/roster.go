@@ -12,6 +12,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/mcpserver/naming"
 	"sallyport/internal/jsonedit"
 	"sallyport/internal/mcpapp"
 	"sallyport/internal/sanitize"
@@ -75,7 +76,7 @@ const uriPrefix = "sallyport://"
 
 func newRoster(offers []catalog.UpstreamOffer, prefix bool, log *slog.Logger) *roster {
 	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, toolIDs: map[string]tool.ID{}, promptIDs: map[string]tool.ID{}, byTool: map[tool.ID]entry{}, appTools: map[string][]tool.ID{}, resources: map[string]string{}}
-	build := &rosterBuilder{roster: r, tools: newNamer(prefix), prompts: newNamer(prefix), uris: map[string]bool{}, log: log}
+	build := &rosterBuilder{roster: r, tools: naming.New(prefix), prompts: naming.New(prefix), uris: map[string]bool{}, log: log}
 	for _, up := range offers {
 		build.upstream(up)
 	}
@@ -93,7 +94,7 @@ func newRoster(offers []catalog.UpstreamOffer, prefix bool, log *slog.Logger) *r
 // rosterBuilder is a roster under construction.
 type rosterBuilder struct {
 	*roster
-	tools, prompts *namer
+	tools, prompts *naming.Namer
 	uris           map[string]bool
 	log            *slog.Logger
 }
@@ -135,7 +136,7 @@ func allCapabilities(upstream string) capabilities {
 }
 
 func (b *rosterBuilder) tool(t tool.Tool) {
-	shown, clash := b.tools.name(t.ID, t.Wire)
+	shown, clash := b.tools.Name(t.ID, t.Wire)
 	if clash {
 		b.log.Warn("another upstream has a tool of this name", "tool", t.ID.String(), "shown", shown)
 	}
@@ -167,7 +168,7 @@ func withoutTask(definition json.RawMessage, changed object) object {
 }
 
 func (b *rosterBuilder) prompt(id tool.ID, p tool.Prompt) {
-	shown, clash := b.prompts.name(id, p.Name)
+	shown, clash := b.prompts.Name(id, p.Name)
 	if clash {
 		b.log.Warn("another upstream has a prompt of this name", "upstream", id.Upstream, "shown", shown)
 	}

@@ -49,13 +49,19 @@ var importRules = append(commandRules(), []importRule{
 		"a benchmark uses the product as a client or through a package's API, never through cmd"},
 	{"gateway/compat", gatewayPackages("sandbox", "sandbox/bridge", "internal/..."), []string{"gateway", "gateway/mcpserver", "gateway/httpserver"}, // the real gateway, through the servers
 		"it says what other servers would: the servers above it speak the protocols"},
+	{"gateway/mcpserver/naming", []string{"internal/..."}, nil,
+		"the names that clients see depend on the IDs of tools only"},
+	{"gateway/mcpserver/statekey", nil, nil,
+		"a key is a file"},
+	{"gateway/mcpserver/stream", nil, nil,
+		"what is written to clients is changed without the protocol's server"},
 	{"gateway/mcpserver/outbox", nil, nil,
 		"the order of notifications is independent of what they are"},
 	{"gateway/mcpserver/views", []string{"gateway/catalog", "internal/..."}, nil,
 		"which tools an interface may call depends on what upstreams offer, not on the protocol's server"},
 	{"gateway/mcpserver/taskid", []string{"internal/..."}, nil,
 		"an ID depends on the task and its caller only"},
-	{"gateway/mcpserver", gatewayPackages("gateway/mcpserver/outbox", "gateway/mcpserver/taskid", "gateway/mcpserver/views", "gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver", "gateway/upstream/upstreamtest"}, // MCP over HTTP, through the server, and a server with tasks
+	{"gateway/mcpserver", gatewayPackages("gateway/mcpserver/naming", "gateway/mcpserver/outbox", "gateway/mcpserver/statekey", "gateway/mcpserver/stream", "gateway/mcpserver/taskid", "gateway/mcpserver/views", "gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver", "gateway/upstream/upstreamtest"}, // MCP over HTTP, through the server, and a server with tasks
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},

@@ -20,6 +20,7 @@ import (
 	"sallyport/gateway/cluster"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/mcpserver/statekey"
 	"sallyport/gateway/task"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
@@ -257,7 +258,7 @@ func (s *service) openAPI(dataDir string, opts *httpapi.Options) {
 	s.api = httpapi.New(s.rateLimitedService(""), opts)
 	s.signalReady = sync.OnceFunc(func() { close(s.clientReady) })
 	var err error
-	if s.key, err = mcpserver.StateKey(dataDir); err != nil {
+	if s.key, err = statekey.Of(dataDir); err != nil {
 		s.log.Warn("answers of clients are lost at a restart", "error", err)
 	}
 }

@@ -1,4 +1,5 @@
-package mcpserver
+// Package naming gives the tools and prompts of all upstreams the names that clients see. Its main type is [Namer].
+package naming
 
 import (
 	"crypto/sha256"
@@ -16,18 +17,19 @@ const maxShownName = 64
 // plainName matches the names that MCP allows, which every client accepts.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`)
 
-// namer assigns tools, or prompts, the names that clients see. Each name is unique,
+// Namer assigns tools, or prompts, the names that clients see. Each name is unique,
 // even if upstreams use the same one.
-type namer struct {
+type Namer struct {
 	prefix bool
 	taken  map[string]bool
 }
 
-func newNamer(prefix bool) *namer { return &namer{prefix: prefix, taken: map[string]bool{}} }
+// New returns a namer, which gives all names a prefix or only those that are taken.
+func New(prefix bool) *Namer { return &Namer{prefix: prefix, taken: map[string]bool{}} }
 
-// name returns UPSTREAM__NAME; or, without prefixes, the name on the wire as
+// Name returns UPSTREAM__NAME; or, without prefixes, the name on the wire as
 // long as no earlier upstream has the same. clash reports that one has.
-func (n *namer) name(id tool.ID, wire string) (shown string, clash bool) {
+func (n *Namer) Name(id tool.ID, wire string) (shown string, clash bool) {
 	if !n.prefix && plainName.MatchString(wire) {
 		if !n.taken[wire] {
 			n.taken[wire] = true

@@ -1,4 +1,5 @@
-package mcpserver
+// Package statekey keeps the key of a gateway for what clients send back: [Of] returns it.
+package statekey
 
 import (
 	"crypto/rand"
@@ -9,13 +10,13 @@ import (
 	"path/filepath"
 )
 
-// stateKeySize is how long the key is, in bytes.
-const stateKeySize = 32
+// size is how long the key is, in bytes.
+const size = 32
 
-// StateKey returns the key that signs the requestState of programs that wait for their client. It is stored in the data
+// Of returns the key that signs the requestState of programs that wait for their client. It is stored in the data
 // directory, so that a requestState stays valid after a restart; for "" the key is new in each process.
-func StateKey(dataDir string) ([]byte, error) {
-	key := make([]byte, stateKeySize)
+func Of(dataDir string) ([]byte, error) {
+	key := make([]byte, size)
 	_, _ = rand.Read(key) // never fails
 	if dataDir == "" {
 		return key, nil
@@ -38,7 +39,7 @@ func StateKey(dataDir string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read key: %w", err)
 	}
-	if len(key) != stateKeySize {
+	if len(key) != size {
 		return nil, fmt.Errorf("read key: %s is damaged; remove it (pending requests become invalid)", kept)
 	}
 	return key, nil

@@ -1,19 +1,20 @@
-package mcpserver
+// Package stream changes what the SDK's server writes to clients.
+package stream
 
 import (
 	"io"
 	"net/http"
 )
 
-// notFoundWriter turns 403 into 404 for a request for another principal's session, as MCP specifies for unknown sessions: the SDK's 403, which
+// NotFound turns 403 into 404 for a request for another principal's session, as MCP specifies for unknown sessions: the SDK's 403, which
 // has no other cause here, would reveal that the session exists.
-type notFoundWriter struct {
+type NotFound struct {
 	http.ResponseWriter
 	refused bool
 }
 
 // WriteHeader implements [http.ResponseWriter].
-func (a *notFoundWriter) WriteHeader(status int) {
+func (a *NotFound) WriteHeader(status int) {
 	if a.refused = status == http.StatusForbidden; !a.refused {
 		a.ResponseWriter.WriteHeader(status)
 		return
@@ -24,7 +25,7 @@ func (a *notFoundWriter) WriteHeader(status int) {
 }
 
 // Write implements [http.ResponseWriter].
-func (a *notFoundWriter) Write(p []byte) (int, error) {
+func (a *NotFound) Write(p []byte) (int, error) {
 	if a.refused {
 		return len(p), nil
 	}
@@ -32,7 +33,7 @@ func (a *notFoundWriter) Write(p []byte) (int, error) {
 }
 
 // Flush implements [http.Flusher].
-func (a *notFoundWriter) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+func (a *NotFound) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
 // Unwrap is for [http.ResponseController].
-func (a *notFoundWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *NotFound) Unwrap() http.ResponseWriter { return a.ResponseWriter }
