@@ -27,6 +27,7 @@ type admission struct {
 	taken      int
 	queues     []*queue // queues that are not empty, the next one first
 	waiting    int      // programs in bounded queues
+	bytes      int64    // the sizes of all of those together
 	avgSeconds float64  // moving average of the seconds for which a program has its slot
 }
 
@@ -35,10 +36,12 @@ type queue struct {
 	key       string
 	unbounded bool // of a workflow run: it has no timeout and no bound
 	waiters   []*waiter
+	bytes     int64 // their sizes together
 }
 
 // waiter is a waiting program.
 type waiter struct {
+	size    int64
 	granted chan *slot // gets the slot; closed when the program is refused
 }
 
@@ -64,9 +67,12 @@ func (a *admission) delegate() bool {
 	return false
 }
 
-// acquire waits for a slot. Errors are *tool.Error.
-func (a *admission) acquire(ctx context.Context) (*slot, error) {
-	t, s, err := a.enqueue(ctx)
+// maxQueuedBytes is the maximum size of all waiting programs together: their number alone would not bound the memory that they take.
+const maxQueuedBytes = 256 << 20
+
+// acquire waits for a slot for a program of a size in bytes. Errors are *tool.Error.
+func (a *admission) acquire(ctx context.Context, size int64) (*slot, error) {
+	t, s, err := a.enqueue(ctx, size)
 	if err != nil || s != nil {
 		return s, err
 	}
@@ -96,7 +102,7 @@ func (a *admission) acquire(ctx context.Context) (*slot, error) {
 }
 
 // enqueue returns a slot if one is free, else a place in a queue.
-func (a *admission) enqueue(ctx context.Context) (*waiter, *slot, error) {
+func (a *admission) enqueue(ctx context.Context, size int64) (*waiter, *slot, error) {
 	box := a.limits()
 	run := toolcall.ScopeOf(ctx).Run
 	a.mu.Lock()
@@ -107,40 +113,61 @@ func (a *admission) enqueue(ctx context.Context) (*waiter, *slot, error) {
 	}
 	key := tool.Principal(ctx) + "\x00" + run
 	i := slices.IndexFunc(a.queues, func(l *queue) bool { return l.key == key })
-	if run == "" && a.waiting >= box.Queue && !a.makeRoom(i) {
+	if run == "" && !a.hasRoom(i, size, box.Queue) {
 		return nil, nil, a.busyErrorLocked()
 	}
-	t := &waiter{granted: make(chan *slot, 1)}
+	t := &waiter{size: size, granted: make(chan *slot, 1)}
 	if i < 0 { // makeRoom removes no queue
 		a.queues = append(a.queues, &queue{key: key, unbounded: run != ""})
 		i = len(a.queues) - 1
 	}
 	a.queues[i].waiters = append(a.queues[i].waiters, t)
-	if run == "" {
-		a.waiting++
-	}
+	a.count(a.queues[i], t, 1)
 	return t, nil, nil
 }
 
-// makeRoom refuses the last program of the longest queue, if that queue is longer than the caller's own by more than one.
-// It is called with mu held.
-func (a *admission) makeRoom(own int) bool {
-	mine := 0
+// count adds a program to the sums, or removes it from them if n is -1. It is called with mu held.
+func (a *admission) count(l *queue, t *waiter, n int) {
+	if l.unbounded {
+		return
+	}
+	l.bytes += int64(n) * t.size
+	a.waiting, a.bytes = a.waiting+n, a.bytes+int64(n)*t.size
+}
+
+// hasRoom reports whether a program may wait, in the queue with an index, or in a new one for -1. Others may be refused for it. It is
+// called with mu held.
+func (a *admission) hasRoom(own int, size int64, most int) bool {
+	if a.waiting >= most && !a.makeRoom(own, 1, func(l *queue) int64 { return int64(len(l.waiters)) }) {
+		return false
+	}
+	for a.bytes+size > maxQueuedBytes {
+		if !a.makeRoom(own, size, func(l *queue) int64 { return l.bytes }) {
+			return false
+		}
+	}
+	return true
+}
+
+// makeRoom refuses the last program of the longest queue, if that queue is longer than the caller's own with the new program, by a
+// measure in which that has a size. It is called with mu held.
+func (a *admission) makeRoom(own int, size int64, length func(*queue) int64) bool {
+	mine := size
 	if own >= 0 {
-		mine = len(a.queues[own].waiters)
+		mine += length(a.queues[own])
 	}
 	var longest *queue
 	for _, l := range a.queues {
-		if !l.unbounded && (longest == nil || len(l.waiters) > len(longest.waiters)) {
+		if !l.unbounded && len(l.waiters) > 0 && (longest == nil || length(l) > length(longest)) {
 			longest = l
 		}
 	}
-	if longest == nil || len(longest.waiters) <= mine+1 {
+	if longest == nil || length(longest) <= mine {
 		return false
 	}
 	last := longest.waiters[len(longest.waiters)-1]
 	longest.waiters = longest.waiters[:len(longest.waiters)-1]
-	a.waiting--
+	a.count(longest, last, -1)
 	close(last.granted)
 	return true
 }
@@ -149,14 +176,16 @@ func (a *admission) makeRoom(own int) bool {
 func (a *admission) grantSlots() {
 	for a.taken < a.parallel && len(a.queues) > 0 {
 		l := a.queues[0]
+		a.queues = a.queues[1:]
+		if len(l.waiters) == 0 { // its programs were refused
+			continue
+		}
 		t := l.waiters[0]
-		l.waiters, a.queues = l.waiters[1:], a.queues[1:]
+		l.waiters = l.waiters[1:]
 		if len(l.waiters) > 0 {
 			a.queues = append(a.queues, l)
 		}
-		if !l.unbounded {
-			a.waiting--
-		}
+		a.count(l, t, -1)
 		a.taken++
 		t.granted <- &slot{admission: a, since: time.Now(), taken: true}
 	}
@@ -172,9 +201,7 @@ func (a *admission) dequeue(t *waiter) *slot {
 			continue
 		}
 		l.waiters = slices.Delete(l.waiters, at, at+1)
-		if !l.unbounded {
-			a.waiting--
-		}
+		a.count(l, t, -1)
 		if len(l.waiters) == 0 {
 			a.queues = slices.Delete(a.queues, i, i+1)
 		}

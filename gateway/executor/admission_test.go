@@ -35,7 +35,7 @@ func newAdmissionFixture(parallel, queue int, patience time.Duration) *admission
 // enterAs asks for a turn on behalf of somebody, and has asked when it returns.
 func (h *admissionFixture) enterAs(ctx context.Context, who string) {
 	h.work.Go(func() {
-		s, err := h.acquire(tool.WithPrincipal(ctx, who))
+		s, err := h.acquire(tool.WithPrincipal(ctx, who), 0)
 		if err != nil {
 			who += "!"
 		}
@@ -124,7 +124,7 @@ func TestTurns(t *testing.T) {
 func TestTurnsWhilePeopleAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAdmissionFixture(1, 10, time.Minute)
-		asks, err := h.acquire(t.Context())
+		asks, err := h.acquire(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestTurnsWhilePeopleAreWaitedFor(t *testing.T) {
 		asks.end()
 		asks.reacquire() // a call that ends after its program takes no slot
 		h.want(t, "other third")
-		_, err = newAdmissionFixture(1, 0, time.Minute).acquire(t.Context())
+		_, err = newAdmissionFixture(1, 0, time.Minute).acquire(t.Context(), 0)
 		if err != nil {
 			t.Error(err)
 		}
@@ -157,10 +157,10 @@ func TestBusySaysWhen(t *testing.T) {
 		h := newAdmissionFixture(2, 0, time.Minute)
 		seats := make([]*slot, 2)
 		for i := range seats {
-			seats[i], _ = h.acquire(t.Context())
+			seats[i], _ = h.acquire(t.Context(), 0)
 		}
 		after := func() time.Duration {
-			_, err := h.acquire(t.Context())
+			_, err := h.acquire(t.Context(), 0)
 			e, ok := errors.AsType[*tool.Error](err)
 			if !ok || e.Kind != tool.Busy || !strings.Contains(e.Hint, fmt.Sprintf("%d s", int(e.After.Seconds()))) {
 				t.Fatalf("%v", err)
@@ -172,7 +172,7 @@ func TestBusySaysWhen(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		seats[0].end()
-		seats[0], _ = h.acquire(t.Context())
+		seats[0], _ = h.acquire(t.Context(), 0)
 		if got := after(); got != maxRetryAfter {
 			t.Errorf("after programs that take an hour: %s", got)
 		}

@@ -125,7 +125,7 @@ func (l *activeSet) remove(x *active) {
 // admit waits for a slot. Waiting programs are canceled when the gateway closes, as running ones are.
 func (ex *Executor) admit(ctx context.Context, e *execution.Result, x *active) error {
 	asked := time.Now()
-	s, err := ex.admission.acquire(ctx)
+	s, err := ex.admission.acquire(ctx, int64(len(x.info.Code)))
 	if err != nil {
 		return err
 	}

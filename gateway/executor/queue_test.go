@@ -36,7 +36,7 @@ type crowded struct {
 func newCrowded(ctx context.Context) *crowded {
 	limits := config.Sandbox{Queue: crowd, QueueWait: time.Hour}
 	c := &crowded{admission: &admission{parallel: 1, limits: func() config.Sandbox { return limits }}, refused: map[string]error{}}
-	c.first, _ = c.acquire(ctx)
+	c.first, _ = c.acquire(ctx, 0)
 	for i := range floodPrograms {
 		c.enter(ctx, "flood", i)
 	}
@@ -52,7 +52,7 @@ func newCrowded(ctx context.Context) *crowded {
 func (c *crowded) enter(ctx context.Context, who string, i int) {
 	name := fmt.Sprint(who, " ", i)
 	go func() {
-		s, err := c.acquire(tool.WithPrincipal(ctx, who))
+		s, err := c.acquire(tool.WithPrincipal(ctx, who), 0)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.ended++
@@ -174,4 +174,51 @@ func inUse() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far from the bound
+}
+
+// TestQueueOfLargePrograms: the size of waiting programs is bounded. Those of the principal with the largest part make room for others,
+// also the only one that it has, and all that were not refused run.
+func TestQueueOfLargePrograms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := config.Sandbox{Queue: crowd, QueueWait: time.Hour}
+		a := &admission{parallel: 1, limits: func() config.Sandbox { return limits }}
+		first, _ := a.acquire(t.Context(), 0)
+		ran, refused := map[string]int{}, map[string]int{}
+		enter := func(who string, size int64) {
+			go func() {
+				s, err := a.acquire(tool.WithPrincipal(t.Context(), who), size)
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				if err != nil {
+					refused[who]++
+					return
+				}
+				ran[who]++
+				time.AfterFunc(programTime, s.end)
+			}()
+			synctest.Wait()
+		}
+		const large = maxQueuedBytes / 100
+		for range 120 {
+			enter("flood", large)
+		}
+		enter("whole", maxQueuedBytes*2/5)
+		enter("small", large)
+		a.mu.Lock()
+		if a.bytes > maxQueuedBytes || refused["whole"]+refused["small"] > 0 {
+			t.Errorf("%d bytes wait, %v were refused", a.bytes, refused)
+		}
+		a.mu.Unlock()
+		enter("another", maxQueuedBytes/3) // for which the only program of whole goes
+		first.end()
+		time.Sleep(time.Hour)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.bytes != 0 || a.waiting != 0 || len(a.queues) != 0 || a.taken != 0 {
+			t.Errorf("%d bytes and %d programs wait in %d queues, %d run", a.bytes, a.waiting, len(a.queues), a.taken)
+		}
+		if ran["small"] != 1 || ran["another"] != 1 || ran["whole"]+refused["whole"] != 1 || ran["flood"]+refused["flood"] != 120 || ran["flood"] < 30 {
+			t.Errorf("ran %v, refused %v", ran, refused)
+		}
+	})
 }

@@ -354,7 +354,7 @@ type Sandbox struct {
 
 	// Parallel bounds concurrent programs, without those that wait for a person; default 4.
 	Parallel int
-	// Queue bounds the programs that wait in the queue; default 64. Programs of workflows do not count.
+	// Queue bounds the programs that wait in the queue, which are 256 MiB at most; default 64. Programs of workflows do not count.
 	Queue int
 	// QueueWait bounds the time of a program in the queue; default 30s. Programs of workflows wait without a limit.
 	QueueWait time.Duration
