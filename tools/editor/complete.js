@@ -95,7 +95,7 @@ function serverOf(expression, imported) {
   return imported.modules.get(expression) ?? /^servers\.(\w+)$/.exec(expression)?.[1];
 }
 
-// call returns the call of an imported function whose argument begins at the cursor, and the arguments that it has.
+// call returns the call of an imported function in which an argument begins at the cursor, and the arguments that it has.
 function call(text, after, open, language, imported) {
   let at = open.at(-1);
   if (at === undefined) return;
