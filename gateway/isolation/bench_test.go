@@ -19,19 +19,20 @@ import (
 )
 
 // server is a real server that starts without credentials, with the settings that it needs.
-type server struct{ name, args, mounts string }
+type server struct{ name, args, mounts, dir string }
 
 // servers returns the real servers of the test set.
 func servers(t testing.TB, modules string) []server {
 	t.Helper()
 	dir := t.TempDir()
 	official := filepath.Join(modules, "@modelcontextprotocol")
+	writes := ", {path: " + dir + ", mode: rw}"
 	return []server{
-		{"filesystem", official + "/server-filesystem/dist/index.js, " + dir, ", {path: " + dir + ", mode: rw}"},
-		{"memory", official + "/server-memory/dist/index.js", ""},
-		{"everything", official + "/server-everything/dist/index.js", ""},
-		{"git", filepath.Join(modules, "@cyanheads/git-mcp-server/dist/index.js"), ""},
-		{"sqlite", filepath.Join(modules, "mcp-server-sqlite/dist/index.js") + ", " + dir + "/data.db", ", {path: " + dir + ", mode: rw}"},
+		{"filesystem", official + "/server-filesystem/dist/index.js, " + dir, writes, dir},
+		{"memory", official + "/server-memory/dist/index.js", "", ""},
+		{"everything", official + "/server-everything/dist/index.js", "", ""},
+		{"git", filepath.Join(modules, "@cyanheads/git-mcp-server/dist/index.js"), "", ""},
+		{"sqlite", filepath.Join(modules, "mcp-server-sqlite/dist/index.js") + ", " + dir + "/data.db", writes, dir},
 	}
 }
 

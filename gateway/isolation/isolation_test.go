@@ -13,45 +13,41 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sallyport/gateway/isolation"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
-// TestRealServers checks that npm servers offer the same tools with and without a sandbox.
+// TestRealServers checks that the npm servers of the test set offer the same tools with and without a sandbox, and from a checkpoint.
 func TestRealServers(t *testing.T) {
-	launcher, modules := newLauncher(t), testutil.Upstreams(t)
-	for name, main := range map[string]string{
-		"filesystem": "@modelcontextprotocol/server-filesystem/dist/index.js", "memory": "@modelcontextprotocol/server-memory/dist/index.js",
-		"everything": "@modelcontextprotocol/server-everything/dist/index.js",
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, text := t.TempDir(), "command: node\nargs: ["+filepath.Join(modules, main)
-			if name == "filesystem" {
-				text += ", " + dir
-			}
-			text += "]\n"
-			bare := open(t, launcher, parse(t, text))
-			isolated := open(t, launcher, parse(t, text+"isolate: {mounts: [{path: "+modules+"}, {path: "+dir+", mode: rw}]}"))
-			for _, s := range []*upstream.Session{bare, isolated} {
-				if err := s.Connect(t.Context()); err != nil {
-					t.Fatalf("%v\n%s", err, s.State().Stderr)
+	launcher, modules := launcherWith(t, isolation.Options{Checkpoints: t.TempDir()}), testutil.Upstreams(t)
+	for _, server := range servers(t, modules) {
+		t.Run(server.name, func(t *testing.T) {
+			bare := start(t, launcher, server.settings(modules, "")).Tools()
+			_ = start(t, launcher, server.settings(modules, fromCheckpoint)).Close() // makes the checkpoint
+			for _, isolate := range []string{"checkpoint: false", fromCheckpoint} {
+				isolated := start(t, launcher, server.settings(modules, isolate))
+				if diff := cmp.Diff(bare, isolated.Tools()); diff != "" || len(bare) == 0 {
+					t.Errorf("%s: %s", isolate, diff)
+				}
+				if server.name == "filesystem" {
+					writesToItsMount(t, isolated, server.dir)
 				}
 			}
-			if diff := cmp.Diff(bare.Tools(), isolated.Tools()); diff != "" || len(bare.Tools()) == 0 {
-				t.Error(diff)
-			}
-			if name != "filesystem" {
-				return
-			}
-			path := filepath.Join(dir, "a.txt")
-			if _, err := isolated.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "it", Name: "write_file"}, Args: []byte(`{"path": "` + path + `", "content": "from inside"}`)}); err != nil {
-				t.Fatal(err)
-			}
-			if data, err := os.ReadFile(path); err != nil || string(data) != "from inside" {
-				t.Errorf("the mounted folder has %q, %v", data, err)
-			}
 		})
+	}
+}
+
+func writesToItsMount(t *testing.T, s *upstream.Session, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, "a.txt")
+	_ = os.Remove(path)
+	if _, err := s.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "it", Name: "write_file"}, Args: []byte(`{"path": "` + path + `", "content": "from inside"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "from inside" {
+		t.Errorf("the mounted folder has %q, %v", data, err)
 	}
 }
 
