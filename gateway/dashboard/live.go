@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,9 +29,19 @@ type LivePage struct {
 // Piece is text of one stream.
 type Piece struct{ Stream, Text string }
 
+// calledTools returns the names of the tools that were called, each once, in their order.
+func calledTools(calls []executor.LiveCall) (names []string) {
+	for _, call := range calls {
+		if name := call.Tool.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // showLive returns the page of a running execution.
 func (d *Dashboard) showLive(r *request, live executor.Live) (ExecutionPage, error) {
-	r.setTitle(cmp.Or(sanitize.Line(execution.Title(live.Code, nil), maxTitle), live.ID), Crumb{"Executions", "/ui/executions"})
+	r.setTitle(cmp.Or(sanitize.Line(execution.Title(live.Code, calledTools(live.Calls)), maxTitle), live.ID), Crumb{"Executions", "/ui/executions"})
 	record := history.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
 	for _, call := range live.Calls {
 		outcome := call.Outcome
