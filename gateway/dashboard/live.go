@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,12 +28,10 @@ type LivePage struct {
 // Piece is text of one stream.
 type Piece struct{ Stream, Text string }
 
-// calledTools returns the names of the tools that were called, each once, in their order.
+// calledTools returns the names of the tools of calls.
 func calledTools(calls []executor.LiveCall) (names []string) {
 	for _, call := range calls {
-		if name := call.Tool.String(); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+		names = append(names, call.Tool.String())
 	}
 	return names
 }
