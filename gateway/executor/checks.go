@@ -35,8 +35,10 @@ const (
 	checkDelay = 50 * time.Millisecond
 	// maxCertain is the maximum number of type errors that are reported for a program that succeeded.
 	maxCertain = 1
-	// maxCheckers bounds the checkers; programs of further principals are not checked.
-	maxCheckers = 8
+	// maxCheckers bounds the checkers. A further principal gets the one that was not used for the longest time, at least
+	// minCheckerIdle; without such a one its programs are not checked.
+	maxCheckers    = 8
+	minCheckerIdle = time.Minute
 )
 
 // checks has a type checker for each language, principal and endpoint: principals never share a
@@ -47,10 +49,17 @@ type checks struct {
 	log       *slog.Logger
 
 	mu       sync.Mutex
-	checkers map[checkerKey]*typecheck.Checker // nil if none is installed
-	files    map[string][]byte                 // what the host has at /servers
+	checkers map[checkerKey]*keptChecker
+	closing  sync.WaitGroup    // of checkers that were replaced
+	files    map[string][]byte // what the host has at /servers
 	started  int
 	ended    bool
+}
+
+// keptChecker is the checker of one principal, nil if none is installed.
+type keptChecker struct {
+	*typecheck.Checker
+	used time.Time
 }
 
 type checkerKey struct {
@@ -122,20 +131,44 @@ func (c *checks) checker(ctx context.Context, interpreter sandbox.Interpreter) *
 		return nil
 	}
 	key := checkerKey{tool.Principal(ctx), tool.Endpoint(ctx), interpreter}
-	checker, known := c.checkers[key]
-	if !known && len(c.checkers) < maxCheckers {
-		checker = c.newChecker(interpreter, settings)
-		c.checkers[key] = checker
+	kept := c.checkers[key]
+	if kept == nil && c.makeRoom() {
+		kept = &keptChecker{Checker: c.newChecker(interpreter, settings)}
+		c.checkers[key] = kept
 	}
-	return checker
+	if kept == nil {
+		return nil
+	}
+	kept.used = time.Now()
+	return kept.Checker
+}
+
+// makeRoom reports whether there may be one more checker. It closes one that is not used, if there are too many. It is called with mu held.
+func (c *checks) makeRoom() bool {
+	if len(c.checkers) < maxCheckers {
+		return true
+	}
+	var oldest checkerKey
+	for key, kept := range c.checkers {
+		if first := c.checkers[oldest]; first == nil || kept.used.Before(first.used) {
+			oldest = key
+		}
+	}
+	kept := c.checkers[oldest]
+	if time.Since(kept.used) < minCheckerIdle {
+		return false
+	}
+	delete(c.checkers, oldest)
+	c.closing.Go(kept.Close)
+	return true
 }
 
 // missing reports whether no checker of a language was found for the caller.
 func (c *checks) missing(ctx context.Context, interpreter sandbox.Interpreter) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	checker, known := c.checkers[checkerKey{tool.Principal(ctx), tool.Endpoint(ctx), interpreter}]
-	return known && checker == nil
+	kept := c.checkers[checkerKey{tool.Principal(ctx), tool.Endpoint(ctx), interpreter}]
+	return kept != nil && kept.Checker == nil
 }
 
 func (c *checks) newChecker(interpreter sandbox.Interpreter, settings config.Sandbox) *typecheck.Checker {
@@ -192,6 +225,7 @@ func (c *checks) close() {
 	for _, checker := range checkers {
 		checker.Close()
 	}
+	c.closing.Wait()
 }
 
 // programWarnings returns the type warnings of a program: all of one that failed, and those of one that succeeded that

@@ -18,7 +18,6 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/replay"
 	"sallyport/gateway/toolcall"
-	"sallyport/gateway/typecheck"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 	"sallyport/internal/redact"
@@ -85,7 +84,7 @@ func New(opts Options) (x *Executor, err error) {
 	settings := func() config.Sandbox { return opts.Settings.Load().Sandbox }
 	x = &Executor{opts: opts, sandboxes: opts.Sandboxes, hide: opts.Secrets}
 	x.admission = admission{parallel: cmp.Or(settings().Parallel, config.Default().Sandbox.Parallel), limits: settings}
-	x.checks = &checks{sandboxes: x.sandboxes, settings: settings, log: opts.Logger, checkers: map[checkerKey]*typecheck.Checker{}}
+	x.checks = &checks{sandboxes: x.sandboxes, settings: settings, log: opts.Logger, checkers: map[checkerKey]*keptChecker{}}
 	x.sandboxes.setOnPublish(x.checks.setFiles)
 	x.sessions, err = openSessions(opts.Records)
 	return x, err
