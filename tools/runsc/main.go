@@ -1,11 +1,10 @@
 // Command runsc is gVisor's OCI runtime, unchanged, with two settings that make it start faster: the start of one sandbox runs
-// this program seven times. A process that stays returns the memory that its start needed.
+// this program seven times.
 package main
 
 import (
 	"runtime"
 	"runtime/debug"
-	"time"
 
 	"gvisor.dev/gvisor/pkg/log"
 	"gvisor.dev/gvisor/runsc/cli/maincli"
@@ -13,13 +12,9 @@ import (
 
 func main() {
 	delayFirstCollection()
-	time.AfterFunc(settled, debug.FreeOSMemory)
 	log.SetLevel(log.Warning) // nobody reads more, unless --debug asks for all of it
 	maincli.Main()
 }
-
-// settled is when the start of a sandbox is certainly over. What it allocated is then garbage, and returned to the system.
-const settled = 3 * time.Second
 
 const (
 	// usualPercent is the default of GOGC: a collection when the heap has doubled, and the first one at 4 MiB.
