@@ -1,12 +1,17 @@
 package main_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/internal/registry/registrytest"
 	"sallyport/internal/testutil"
@@ -32,10 +37,11 @@ func TestDashboardAdds(t *testing.T) {
 	}
 	w.addFilesystem(dir, settings)
 	w.addWeather(dir, settings)
+	w.addURL(dir, settings)
 	if err := stop(serve); err != nil {
 		t.Error(err)
 	}
-	if log := <-rest; strings.Contains(log, "hunter2") {
+	if log := <-rest; strings.Contains(log, "hunter2") || strings.Contains(log, "hunter3") {
 		t.Errorf("the log has the secret:\n%s", log)
 	}
 }
@@ -118,4 +124,35 @@ func (w *walker) addWeather(dir, settings string) {
 	}
 	p.Follow("main form[action='/ui/upstreams/weather/switch'] button")
 	w.checkPage("upstreams with one that is off", "Disabled: weather.", "my_files")
+}
+
+// addURL adds a server at a URL that requires a token, which is stored apart from the settings.
+func (w *walker) addURL(dir, settings string) {
+	w.t.Helper()
+	server := mcp.NewServer(&mcp.Implementation{Name: "guarded", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "open_door", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{}, nil
+	})
+	serve := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer hunter3-hunter3" {
+			http.Error(rw, "no token", http.StatusForbidden)
+			return
+		}
+		serve.ServeHTTP(rw, r)
+	}))
+	w.t.Cleanup(web.Close)
+	p := w.p
+	p.Go(w.home + "/ui/add-upstream?server=" + url.QueryEscape(web.URL+"/mcp"))
+	w.checkPage("a server at a URL", "Authorization", "(secret)", "stored apart from the settings")
+	p.Fill("#add [name='name']", "guarded")
+	p.Fill("#add input[type=password]", "Bearer hunter3-hunter3")
+	p.Follow("#add button.primary")
+	testutil.Eventually(w.t, "it works", time.Minute, func() bool { return strings.Contains(p.Text("main"), "It works") })
+	w.checkPage("a server with a token", "open_door")
+	text, err := os.ReadFile(settings)
+	secrets, missing := os.ReadFile(filepath.Join(dir, "secrets.env"))
+	if err != nil || missing != nil || !strings.Contains(string(text), "${GUARDED_AUTHORIZATION}") || strings.Contains(string(text), "hunter3") || !strings.Contains(string(secrets), "hunter3-hunter3") {
+		w.t.Errorf("%v, %v\n%s", err, missing, text)
+	}
 }

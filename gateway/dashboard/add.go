@@ -78,13 +78,20 @@ func (d addPages) show(r *request) (any, error) {
 	switch {
 	case p.Server != "":
 		var found addition.Proposal
-		if found, err = d.opts.Adder.Find(r.Context(), p.Server, choiceOf(p.How)); err == nil {
+		if found, err = d.find(r, p); err == nil {
 			p.Found = newAddForm(found, url.Values{})
 		}
 	case p.Words != "":
 		p.Results, p.More, err = d.opts.Adder.Search(r.Context(), p.Words)
 	}
 	return p, p.fail(r, err)
+}
+
+// find looks up the server of the page. For one at a URL, the form has a field for a token.
+func (d addPages) find(r *request, p *AddPage) (addition.Proposal, error) {
+	found, err := d.opts.Adder.Find(r.Context(), p.Server, choiceOf(p.How))
+	found.Candidate = found.Candidate.WithAuthorization()
+	return found, err
 }
 
 // begin sets the title.
@@ -138,7 +145,7 @@ func (d addPages) add(r *request) (string, error) {
 		return "", err
 	}
 	p := &AddPage{Server: typed(r.PostFormValue("server")), How: r.PostFormValue("how"), Presets: presets.All()}
-	found, err := d.opts.Adder.Find(r.Context(), p.Server, choiceOf(p.How))
+	found, err := d.find(r, p)
 	if err == nil {
 		p.Found = newAddForm(found, r.PostForm)
 		var added addition.Added

@@ -206,6 +206,18 @@ func OfURL(address string) (Candidate, error) {
 	return Candidate{Name: hostName(host), Source: "its URL", Server: host, Publisher: host, url: []part{{text: address}}, own: true}, nil
 }
 
+// WithAuthorization returns the candidate of an MCP server at a URL with an input for its header Authorization: a URL does not say
+// what a server requires. Any other candidate is returned as it is.
+func (c Candidate) WithAuthorization() Candidate {
+	if !c.own || !c.Remote() || len(c.Inputs) > 0 {
+		return c
+	}
+	const name = "Authorization"
+	c.Inputs = []Input{{Name: name, Description: "The header that goes with each request. Leave it empty if the server requires none, or if one logs in there.", Example: "Bearer TOKEN", Secret: true}}
+	c.headers = []pair{{name, []part{{input: name}}}}
+	return c
+}
+
 // OfDocument returns the candidate of the API that an OpenAPI document describes, a path or a URL.
 func OfDocument(document string) (Candidate, error) {
 	c := Candidate{Source: "an OpenAPI document", Server: document, openAPI: document}

@@ -242,6 +242,32 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestAuthorization: a server at a URL can get the header Authorization, with a value that is stored apart; without one it has none.
+func TestAuthorization(t *testing.T) {
+	t.Parallel()
+	c, err := candidate.OfURL("https://mcp.example.com/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = c.WithAuthorization()
+	for value, want := range map[string]string{"": "", "Bearer hunter2": "${EXAMPLE_AUTHORIZATION}"} {
+		values := candidate.Values{}
+		if value != "" {
+			values["Authorization"] = []string{value}
+		}
+		opts := optionsOf(values)
+		opts.Name = "example"
+		made, err := c.Entry(opts)
+		if err != nil || made.Entry.Headers["Authorization"] != want || string(made.Secrets["EXAMPLE_AUTHORIZATION"]) != value {
+			t.Errorf("%q: %+v, %v", value, made, err)
+		}
+	}
+	other, err := candidate.OfGraphQL("https://api.example.com/graphql")
+	if err != nil || len(other.WithAuthorization().Inputs) > 0 {
+		t.Errorf("%v: an API has inputs of its own", err)
+	}
+}
+
 // FuzzOf: whatever a registry has, what becomes an entry loads, has no references, and starts npx or uvx with an exact version only.
 func FuzzOf(f *testing.F) {
 	f.Add(`{"server": {"name": "io.github.a/b", "version": "1", "packages": [{"registryType": "oci", "identifier": "ghcr.io/a/b:1", "runtimeArguments": [{"type": "named", "name": "--mount", "value": "type=bind,src={x},dst={x}", "variables": {"x": {"default": "/$y"}}}, {"type": "named", "name": "-e", "value": "K={z}", "variables": {"z": {"isSecret": true}}}]}]}}`)
