@@ -29,7 +29,7 @@ func TestRealTask(t *testing.T) {
 	script := filepath.Join(testutil.Upstreams(t), "@modelcontextprotocol", "server-everything", "dist", "index.js")
 	cfg.Upstreams = []config.Upstream{{Name: "everything", ID: "everything", Command: "node", Args: []string{script, "stdio"}, Dir: t.TempDir(), Timeout: time.Minute}}
 	cfg.Sandbox.Timeout = 2 * time.Minute
-	g := open(t, withRunsc(t, &cfg), &gateway.Options{DataDir: t.TempDir(), NoPool: true, PeerRequests: true})
+	g := open(t, withRunsc(t, &cfg), &gateway.Options{DataDir: t.TempDir(), NoPool: true, PeerRequests: true, ConnectWait: time.Minute})
 	g.Catalog.WaitConnected(t.Context())
 	var both sync.WaitGroup
 	for language, code := range map[string]string{

@@ -41,7 +41,7 @@ func openSite(t *testing.T, settings config.HTTP) site {
 		upstream(t, "minio", fakeTool{"list_buckets", "List all buckets", "", `["exports","logs"]`},
 			fakeTool{"upload_object", "Upload an object", `{"type":"object","properties":{"bucket":{"type":"string"},"key":{"type":"string"},"content":{"type":"string"}}}`, "uploaded"}),
 	}
-	g := open(t, cfg, gateway.Options{})
+	g := open(t, cfg, gateway.Options{ConnectWait: time.Minute})
 	direct := mcpserver.NewDirect(g.Service(), nil)
 	t.Cleanup(direct.Close)
 	listener, err := httpserver.Listen(t.Context(), "127.0.0.1:0", settings, nil)

@@ -30,7 +30,7 @@ func TestAdjacentTokensInPrograms(t *testing.T) {
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{server("filesystem", folder), server("everything", "stdio")}
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"*"}}
-	g, err := gateway.Open(withRunsc(t, &cfg), &gateway.Options{Snapshots: testutil.Snapshots()})
+	g, err := gateway.Open(withRunsc(t, &cfg), &gateway.Options{Snapshots: testutil.Snapshots(), ConnectWait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

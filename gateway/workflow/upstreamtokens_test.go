@@ -25,7 +25,7 @@ func TestTokensOfWorkflows(t *testing.T) {
 	cfg.Upstreams = []config.Upstream{{Name: "everything", ID: "everything", Command: "node", Args: []string{script, "stdio"}, Dir: t.TempDir(), Timeout: 20 * time.Second}}
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"*"}}
 	records := store.Memory()
-	g, err := gateway.Open(&cfg, &gateway.Options{Records: records, NoPool: true})
+	g, err := gateway.Open(&cfg, &gateway.Options{Records: records, NoPool: true, ConnectWait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

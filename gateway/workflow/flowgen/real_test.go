@@ -74,7 +74,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the
 		cfg.Upstreams = append(cfg.Upstreams, config.Upstream{Name: name, ID: name, Command: testutil.Program(t, "node"), Dir: folder, Timeout: 20 * time.Second,
 			Args: append([]string{filepath.Join(modules, "@modelcontextprotocol", "server-"+name, "dist", "index.js")}, strings.Fields(arg)...), Env: config.Secrets{"MEMORY_FILE_PATH": graph}})
 	}
-	g, err := gateway.Open(&cfg, &gateway.Options{DataDir: t.TempDir(), NoPool: true, Snapshots: testutil.Snapshots(), Logger: testutil.Logger(t)})
+	g, err := gateway.Open(&cfg, &gateway.Options{DataDir: t.TempDir(), NoPool: true, Snapshots: testutil.Snapshots(), Logger: testutil.Logger(t), ConnectWait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

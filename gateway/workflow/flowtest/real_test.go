@@ -50,7 +50,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	records := store.Memory()
 	t.Cleanup(func() { _ = records.Close() })
 	var err error
-	if o.Gateway, err = gateway.Open(&cfg, &gateway.Options{Logger: testutil.Logger(t), Snapshots: testutil.Snapshots(), DataDir: t.TempDir(), Records: records}); err != nil {
+	if o.Gateway, err = gateway.Open(&cfg, &gateway.Options{Logger: testutil.Logger(t), Snapshots: testutil.Snapshots(), DataDir: t.TempDir(), Records: records, ConnectWait: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.Close() })
