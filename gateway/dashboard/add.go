@@ -90,7 +90,7 @@ func (d addPages) show(r *request) (any, error) {
 // find looks up the server of the page. For one at a URL, the form has a field for a token.
 func (d addPages) find(r *request, p *AddPage) (addition.Proposal, error) {
 	found, err := d.opts.Adder.Find(r.Context(), p.Server, choiceOf(p.How))
-	found.Candidate = found.Candidate.WithAuthorization()
+	found.Candidate = found.WithAuthorization()
 	return found, err
 }
 

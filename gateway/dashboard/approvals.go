@@ -33,11 +33,11 @@ func (d *Dashboard) approvals(r *request) (any, error) {
 	for _, a := range all {
 		switch waits := a.State == approval.Waiting; {
 		case waits && len(p.Waiting) < maxAskers:
-			p.Waiting = append(p.Waiting, d.pendingView(r, a))
+			p.Waiting = append(p.Waiting, askers{d}.pendingView(r, a))
 		case waits:
 			p.Waiting = append(p.Waiting, ApprovalView{Approval: a})
 		case len(p.Answered) < maxAskers:
-			p.Answered = append(p.Answered, d.answeredView(r, a))
+			p.Answered = append(p.Answered, askers{d}.answeredView(r, a))
 		case len(p.Answered) < maxAnswered:
 			p.Answered = append(p.Answered, ApprovalView{Approval: a})
 		}

@@ -21,7 +21,7 @@ type ApprovalView struct {
 	Resume *ResumeView
 }
 
-// ResumeView says how a stopped program goes on.
+// ResumeView says how to resume a stopped program.
 type ResumeView struct {
 	// ID is the execution, Tell what to tell the model.
 	ID, Tell string
@@ -32,8 +32,11 @@ type ResumeView struct {
 // maxAskers is how many approvals are shown with their programs, and how many answered ones are looked up.
 const maxAskers = 20
 
+// askers look up the programs that ask for approvals.
+type askers struct{ *Dashboard }
+
 // pendingView adds the program to a pending approval.
-func (d *Dashboard) pendingView(r *request, a approvals.Approval) ApprovalView {
+func (d askers) pendingView(r *request, a approvals.Approval) ApprovalView {
 	v := ApprovalView{Approval: a}
 	if !strings.HasPrefix(a.Execution, "e-") {
 		return v
@@ -51,8 +54,8 @@ func (d *Dashboard) pendingView(r *request, a approvals.Approval) ApprovalView {
 	return v
 }
 
-// answeredView adds how its program goes on to an answered approval.
-func (d *Dashboard) answeredView(r *request, a approvals.Approval) ApprovalView {
+// answeredView adds to an answered approval how to resume its program.
+func (d askers) answeredView(r *request, a approvals.Approval) ApprovalView {
 	v := ApprovalView{Approval: a}
 	if a.State != approval.Allowed && a.State != approval.Denied && a.State != approval.Done || !strings.HasPrefix(a.Execution, "e-") {
 		return v

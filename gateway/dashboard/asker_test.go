@@ -38,7 +38,7 @@ func (askers) JournalCalls(_ context.Context, id string, _, _ int) (history.Jour
 	return history.JournaledCalls{}, nil
 }
 
-// TestAskers: an approval shows the program that asks for it, with the lines that make the call, and how it goes on after an answer.
+// TestAskers: an approval shows the program that asks for it, with the lines that make the call, and how to resume it after an answer.
 func TestAskers(t *testing.T) {
 	d := dashboard.New(askers{}, nil)
 	for who, resumes := range map[string]int{"op": 0, "ada": 1} {

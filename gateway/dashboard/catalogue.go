@@ -97,7 +97,7 @@ func (d *Dashboard) toolPage(r *request) (ToolPage, error) {
 			p.TypeScript = append(p.TypeScript, text)
 		}
 	}
-	p.Use, err = d.toolUse(r, id)
+	p.Use, err = graphPages{d}.toolUse(r, id)
 	return p, err
 }
 

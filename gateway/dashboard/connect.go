@@ -13,7 +13,7 @@ import (
 type Endpoint struct {
 	// URL is the MCP endpoint over HTTP; "" if there is none.
 	URL string
-	// Token says that the endpoint requires a token, Login that clients log in by themselves instead (OAuth).
+	// Token says that the endpoint requires a token, Login that clients log in instead (OAuth).
 	Token, Login bool
 }
 
@@ -42,12 +42,15 @@ const connectPath = "/ui/connect"
 // tokenVariable is the environment variable with the token of a client.
 const tokenVariable = "SALLYPORT_TOKEN"
 
-func (d *Dashboard) connect(r *request) (any, error) {
-	return d.connectPage(r.URL.Query().Get("client"))
+// connectPages show how to connect clients.
+type connectPages struct{ *Dashboard }
+
+func (d connectPages) show(r *request) (any, error) {
+	return d.page(r.URL.Query().Get("client"))
 }
 
-// connectPage returns the page for the client with a name, or for the first one.
-func (d *Dashboard) connectPage(name string) (ConnectPage, error) {
+// page returns the page for the client with a name, or for the first one.
+func (d connectPages) page(name string) (ConnectPage, error) {
 	all := clients.All()
 	at := max(0, slices.IndexFunc(all, func(c clients.Client) bool { return c.Name == name }))
 	client := all[at]
@@ -92,7 +95,7 @@ func remoteCommands(client string, us clients.Self) (all []string) {
 }
 
 // isFirstRun reports whether no program of the caller is on record yet.
-func (d *Dashboard) isFirstRun(r *request, o Overview) bool {
+func (d connectPages) isFirstRun(r *request, o Overview) bool {
 	if o.Now.Running > 0 || o.Savings.Total.Executions > 0 || r.URL.Query().Get("live") != "" {
 		return false
 	}

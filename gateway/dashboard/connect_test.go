@@ -33,7 +33,7 @@ func (newHouse) Savings(_ context.Context, since time.Time, step time.Duration) 
 
 func (newHouse) Running(context.Context) []executor.Live { return nil }
 
-// open returns the text of a page for somebody who is no operator.
+// open returns the text of a page for a user without the role operator.
 func open(t *testing.T, d http.Handler, path string) string {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -60,8 +60,11 @@ type ToolUse struct {
 	Calls, Latency Graph
 }
 
+// graphPages are the parts of pages about time.
+type graphPages struct{ *Dashboard }
+
 // toolUse returns nil for a caller who is no operator.
-func (d *Dashboard) toolUse(r *request, id tool.ID) (*ToolUse, error) {
+func (d graphPages) toolUse(r *request, id tool.ID) (*ToolUse, error) {
 	if !r.isOperator() {
 		return nil, nil //nolint:nilnil // the page has no graphs then
 	}
@@ -98,7 +101,7 @@ func (r *request) timeRanges(chosen timeline.Range) (all []TimeRange) {
 }
 
 // graphs returns nil for a caller who is no operator, and where only another part of the page is updated.
-func (d *Dashboard) graphs(r *request) (*Graphs, error) {
+func (d graphPages) graphs(r *request) (*Graphs, error) {
 	if !r.isOperator() || r.URL.Query().Get("live") != "" {
 		return nil, nil //nolint:nilnil // the page has no graphs then
 	}

@@ -49,13 +49,13 @@ func (d *Dashboard) overview(r *request) (any, error) {
 		return nil, err
 	}
 	o.Plot = plot(o.Savings)
-	if d.isFirstRun(r, o) {
-		connect, err := d.connectPage("")
+	if (connectPages{d}).isFirstRun(r, o) {
+		connect, err := connectPages{d}.page("")
 		if o.Connect = &connect; err != nil {
 			return nil, err
 		}
 	}
-	o.Graphs, err = d.graphs(r)
+	o.Graphs, err = graphPages{d}.graphs(r)
 	return o, err
 }
 

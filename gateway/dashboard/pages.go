@@ -54,7 +54,7 @@ const (
 func (d *Dashboard) table() []page {
 	return append([]page{
 		newPage("/{$}", "Overview", "overview", d.overview).in(groupHome, "Overview"),
-		newPage(connectPath, "Connect a client", "connect", d.connect).in(groupHome, "Connect a client"),
+		newPage(connectPath, "Connect a client", "connect", connectPages{d}.show).in(groupHome, "Connect a client"),
 
 		newPage("/ui/executions", "Executions", "executions", d.executions).in(groupActivity, "Executions"),
 		newPage("/ui/executions/{id}", "Execution", "execution", d.execution),

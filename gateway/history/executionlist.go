@@ -132,7 +132,7 @@ func (s *search) finds(ctx context.Context, b Brief, full bool) (bool, error) {
 	}
 	s.read++
 	r, err := s.history.recordOfBrief(ctx, b)
-	if errors.Is(err, store.ErrNotFound) { // it was removed in the meantime
+	if errors.Is(err, store.ErrNotFound) { // the store has removed it
 		return false, nil
 	}
 	return err == nil && strings.Contains(r.lowerSearched(), s.text), err

@@ -242,7 +242,7 @@ func (i *interfaces) call(ctx context.Context, req mcp.Request) (result mcp.Resu
 	return result, true, err
 }
 
-// forward makes a call of an upstream's tool, whose requests go to the client and name the upstream.
+// forward makes a call of an upstream's tool. Requests of the upstream go to the client and name it.
 func (r *request) forward(ctx context.Context, resources Resources, call tool.Call) (json.RawMessage, error) {
 	defer r.client.out.Flush()
 	do := func(ctx context.Context, peer tool.Peer) (any, error) {

@@ -262,7 +262,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			d.record(ctx, r, method, req)
 			d.filterSubscriptions(r, req)
 			if ids := tasksIn(req); len(ids) > 0 {
-				return d.listenTasks(ctx, next, req, ids)
+				return taskListener{d}.listen(ctx, next, req, ids)
 			}
 		}
 		result, err := next(ctx, method, req)

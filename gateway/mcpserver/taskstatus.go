@@ -48,8 +48,11 @@ func tasksIn(req mcp.Request) []string {
 	return params.Notifications.TaskIDs
 }
 
-// listenTasks serves subscriptions/listen with tasks, until all have ended or the client leaves. next serves the rest of it.
-func (d *Direct) listenTasks(ctx context.Context, next mcp.MethodHandler, req mcp.Request, ids []string) (mcp.Result, error) {
+// taskListener serves clients that listen to tasks.
+type taskListener struct{ *Direct }
+
+// listen serves subscriptions/listen with tasks, until all have ended or the client leaves. next serves the rest of it.
+func (d taskListener) listen(ctx context.Context, next mcp.MethodHandler, req mcp.Request, ids []string) (mcp.Result, error) {
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	if !ok || !keepsTasks(req) {
 		return nil, errNoTasks()
@@ -94,7 +97,7 @@ func acknowledgeTasks(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // watchTask notifies the client of each state of a task, until it has ended or cannot be polled.
-func (d *Direct) watchTask(ctx context.Context, w *taskWatch, id string, task taskid.Task) {
+func (d taskListener) watchTask(ctx context.Context, w *taskWatch, id string, task taskid.Task) {
 	select {
 	case <-w.acknowledged:
 	case <-ctx.Done():

@@ -207,7 +207,7 @@ func OfURL(address string) (Candidate, error) {
 }
 
 // WithAuthorization returns the candidate of an MCP server at a URL with an input for its header Authorization: a URL does not say
-// what a server requires. Any other candidate is returned as it is.
+// what a server requires. Any other candidate is returned unchanged.
 func (c Candidate) WithAuthorization() Candidate {
 	if !c.own || !c.Remote() || len(c.Inputs) > 0 {
 		return c

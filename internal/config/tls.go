@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-func (d *decoder) tls(at path, n *yaml.Node, f *tlsfiles.Files) {
+func decodeTLS(d *decoder, at path, n *yaml.Node, f *tlsfiles.Files) {
 	d.Fields(at, n, []key{
 		{"ca", d.path(&f.CA)},
 		{"cert", d.path(&f.Cert)},
@@ -18,9 +18,9 @@ func (d *decoder) tls(at path, n *yaml.Node, f *tlsfiles.Files) {
 	})
 }
 
-// upstreamTLS reads the TLS of an upstream. A file that cannot be used is a warning: it may be there when the upstream connects.
-func (d *decoder) upstreamTLS(at path, n *yaml.Node, f *tlsfiles.Files) {
-	d.tls(at, n, f)
+// decodeUpstreamTLS reads the TLS of an upstream. A file that cannot be used is a warning: it may be there when the upstream connects.
+func decodeUpstreamTLS(d *decoder, at path, n *yaml.Node, f *tlsfiles.Files) {
+	decodeTLS(d, at, n, f)
 	if d.refs.Lenient || f.Pair() != nil {
 		return
 	}
