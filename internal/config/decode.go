@@ -111,7 +111,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"headers", d.secrets(&u.Headers)},
 		{"socket", d.path(&u.Socket)},
 		{"transport", d.OneOf(&u.Transport, transports...)},
-		{"tls", func(at path, n *yaml.Node) { decodeUpstreamTLS(d, at, n, &u.TLS) }},
+		{"tls", func(at path, n *yaml.Node) { tlsDecoder{d}.upstreamTLS(at, n, &u.TLS) }},
 		{"auth", func(at path, n *yaml.Node) { d.auth(at, n, &u.Auth) }},
 		{"openapi", d.Text(&u.OpenAPI)},
 		{"graphql", d.Text(&u.GraphQL)},

@@ -10,7 +10,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-func decodeTLS(d *decoder, at path, n *yaml.Node, f *tlsfiles.Files) {
+// tlsDecoder reads the TLS of connections.
+type tlsDecoder struct{ *decoder }
+
+func (d tlsDecoder) tls(at path, n *yaml.Node, f *tlsfiles.Files) {
 	d.Fields(at, n, []key{
 		{"ca", d.path(&f.CA)},
 		{"cert", d.path(&f.Cert)},
@@ -18,9 +21,9 @@ func decodeTLS(d *decoder, at path, n *yaml.Node, f *tlsfiles.Files) {
 	})
 }
 
-// decodeUpstreamTLS reads the TLS of an upstream. A file that cannot be used is a warning: it may be there when the upstream connects.
-func decodeUpstreamTLS(d *decoder, at path, n *yaml.Node, f *tlsfiles.Files) {
-	decodeTLS(d, at, n, f)
+// upstreamTLS reads the TLS of an upstream. A file that cannot be used is a warning: it may be there when the upstream connects.
+func (d tlsDecoder) upstreamTLS(at path, n *yaml.Node, f *tlsfiles.Files) {
+	d.tls(at, n, f)
 	if d.refs.Lenient || f.Pair() != nil {
 		return
 	}
