@@ -49,7 +49,7 @@ func (d storeDecoder) store(at path, n *yaml.Node, s *Store) {
 	d.Fields(at, n, []key{
 		{"url", d.Text(&s.URL)},
 		{"creds", d.path(&s.Creds)},
-		{"tls", func(at path, n *yaml.Node) { tlsDecoder{d.decoder}.tls(at, n, &s.TLS) }},
+		{"tls", func(at path, n *yaml.Node) { tlsDecoder(d).tls(at, n, &s.TLS) }},
 		{"replicas", scalar(d.decoder, &s.Replicas, yamlstrict.Count)},
 		{"prefix", d.Text(&s.Prefix)},
 	})
