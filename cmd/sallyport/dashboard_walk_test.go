@@ -158,16 +158,7 @@ func (w *walker) playground() {
 	p.Go(p.URL())
 	p.WaitText("#run", "The sum of 40 and 2 is 42. <b>")
 	w.checkPage("playground", "everything.get_sum", "Save as a skill")
-	browser.Eval[int](p, `document.querySelector("#save summary").click(), 0`)
-	p.Fill("#skill-name", "Sum of two!")
-	p.Fill("#skill-about", "Adds 40 and 2.")
-	if status := p.Follow("#save button"); status != http.StatusBadRequest {
-		w.t.Errorf("a wrong name: %d", status)
-	}
-	w.checkPage("playground with a wrong name of a skill", "What it does")
-	p.Complaints() // of the status
-	p.Fill("#skill-name", "sum-of-two")
-	p.Follow("#save button")
+	w.saveAs("skill", "Adds 40 and 2.", "Sum of two!", "sum-of-two", "What it does")
 	w.checkPage("skill from the playground", "Saved as a skill.", "Adds 40 and 2.", "get_sum")
 
 	w.follow("Playground")

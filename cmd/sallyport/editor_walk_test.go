@@ -43,16 +43,7 @@ func (w *walker) complete(text string) {
 func (w *walker) saveWorkflow(s *site) {
 	w.t.Helper()
 	p := w.p
-	browser.Eval[int](p, `document.querySelector("#save-workflow summary").click(), 0`)
-	p.Fill("#workflow-name", "sum of two")
-	p.Fill("#workflow-about", "Adds <b>40</b> and 2.")
-	if status := p.Follow("#save-workflow button"); status != http.StatusBadRequest {
-		w.t.Errorf("a wrong name: %d", status)
-	}
-	w.checkPage("playground with a wrong name of a workflow", "the name of a workflow")
-	p.Complaints() // of the status
-	p.Fill("#workflow-name", "sum_of_two")
-	p.Follow("#save-workflow button")
+	w.saveAs("workflow", "Adds <b>40</b> and 2.", "sum of two", "sum_of_two", "the name of a workflow")
 	w.checkPage("workflow from the playground", "Saved as a workflow.", "Adds <b>40</b> and 2.", "for operators only")
 	if text, err := os.ReadFile(filepath.Join(s.dir, "workflows", "sum_of_two.yaml")); err != nil || !strings.Contains(string(text), "print(get_sum(a=40, b=2))") {
 		w.t.Errorf("the file: %v\n%s", err, text)
@@ -60,6 +51,22 @@ func (w *walker) saveWorkflow(s *site) {
 	p.Follow("main form button.primary")
 	p.WaitText("main", "took")
 	w.checkPage("run of a workflow from the playground", "sum_of_two", "code python ok")
+}
+
+// saveAs saves the program that has run as a skill or a workflow: first under a wrong name, after which the page has a text.
+func (w *walker) saveAs(kind, about, wrong, name, text string) {
+	w.t.Helper()
+	p, form := w.p, "#save-"+kind
+	browser.Eval[int](p, `document.querySelector(`+quoteJSON(form+" summary")+`).click(), 0`)
+	p.Fill("#"+kind+"-name", wrong)
+	p.Fill("#"+kind+"-about", about)
+	if status := p.Follow(form + " button"); status != http.StatusBadRequest {
+		w.t.Errorf("a wrong name of a %s: %d", kind, status)
+	}
+	w.checkPage("playground with a wrong name of a "+kind, text)
+	p.Complaints() // of the status
+	p.Fill("#"+kind+"-name", name)
+	p.Follow(form + " button")
 }
 
 // TestEditorWalked: a person writes a program with completions and type errors of real checkers, and runs it with the keyboard only.

@@ -43,7 +43,7 @@ func (d askers) pendingView(r *request, a approvals.Approval) ApprovalView {
 	}
 	code := ""
 	if live, ok := d.service.LiveOf(r.Context(), a.Execution); ok {
-		code = live.Code
+		code, v.Title = live.Code, execution.Title(live.Code, calledTools(live.Calls))
 	} else if record, err := d.service.Record(r.Context(), a.Execution); err == nil {
 		code, v.Title = record.Code, record.Title
 	}

@@ -67,6 +67,8 @@ type PlaygroundRun struct {
 
 // SaveForm asks for the name and the description of what a program is saved as.
 type SaveForm struct {
+	// Kind is skill or workflow, Example a name of one, and Note a remark on it, "" for none.
+	Kind, Example, Note          string
 	Execution, Name, Description string
 	// Problem says why it was not saved, Hint how to fix that.
 	Problem, Hint string
@@ -142,10 +144,10 @@ func (d playgroundPages) ended(r *request, p *PlaygroundPage, a *attempt) error 
 	run.Status, run.Took, run.Tokens, run.Chart = string(record.Status), record.Duration, record.Tokens, callChart(record)
 	run.Held = record.Status == execution.Held
 	if record.Status == "ok" {
-		run.Skill = &SaveForm{Execution: run.ID}
+		run.Skill = &SaveForm{Kind: "skill", Example: "count-open-orders", Execution: run.ID}
 	}
 	if record.Status == "ok" && d.mayAuthor(r) {
-		run.Workflow = &SaveForm{Execution: run.ID}
+		run.Workflow = &SaveForm{Kind: "workflow", Example: "count_open_orders", Note: "A new file in the folder of workflows has the program in one step, for operators to run.", Execution: run.ID}
 	}
 	if run.Answer = keptAnswer(record); a != nil {
 		run.Answer = a.answer
@@ -210,23 +212,35 @@ func playgroundAt(id string) string {
 
 // saveSkill saves a program as a skill, and leads to its page. If it cannot be saved, the form is shown again.
 func (d playgroundPages) saveSkill(r *request) (string, error) {
-	page, err := d.page(r, r.PostFormValue("execution"))
-	if err != nil {
+	form, err := d.save(r, func(run *PlaygroundRun) *SaveForm { return run.Skill }, func(f *SaveForm) error {
+		_, err := d.service.SaveSkill(tool.WithClient(r.Context(), clientName), skills.SkillDraft{Name: f.Name, Description: f.Description, From: f.Execution})
+		return err
+	})
+	if form == nil {
 		return "", err
-	}
-	if page.Run == nil || page.Run.Skill == nil {
-		return "", &tool.Error{Kind: tool.Invalid, Message: "only a program that has succeeded can be saved as a skill"}
-	}
-	form := page.Run.Skill
-	form.Name, form.Description = sanitize.Line(r.PostFormValue("name"), 200), sanitize.Text(r.PostFormValue("description"), skill.MaxDescription)
-	_, err = d.service.SaveSkill(tool.WithClient(r.Context(), clientName), skills.SkillDraft{Name: form.Name, Description: form.Description, From: form.Execution})
-	if err != nil {
-		e := tool.AsError(err)
-		form.Problem, form.Hint, r.status = e.Message, e.Hint, e.Kind.Status()
-		r.again = page
-		return "", nil
 	}
 	name, err := skill.Name(form.Name)
 	r.say("Saved as a skill.")
 	return "/ui/skills/" + url.PathEscape(cmp.Or(name, form.Name)), err
+}
+
+// save saves the program of a form, by do. It returns the form that was sent, nil if the program was not saved: then the form is shown
+// again with the reason, or there is an error.
+func (d playgroundPages) save(r *request, of func(*PlaygroundRun) *SaveForm, do func(*SaveForm) error) (*SaveForm, error) {
+	page, err := d.page(r, r.PostFormValue("execution"))
+	if err != nil {
+		return nil, err
+	}
+	if page.Run == nil || of(page.Run) == nil {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "only a program that has succeeded can be saved"}
+	}
+	form := of(page.Run)
+	form.Name, form.Description = sanitize.Line(r.PostFormValue("name"), 200), sanitize.Text(r.PostFormValue("description"), skill.MaxDescription)
+	if err := do(form); err != nil {
+		e := tool.AsError(err)
+		form.Problem, form.Hint, r.status = e.Message, e.Hint, e.Kind.Status()
+		r.again = page
+		return nil, nil //nolint:nilnil // the form is shown again
+	}
+	return form, nil
 }

@@ -211,7 +211,7 @@ func TestPlaygroundForms(t *testing.T) {
 			wantPage(t, page.Body.String(), "It was not run: there is no environment", "print(1)</textarea>", "<option selected>typescript</option>", `value="w"`)
 		}
 		if test.status == 400 && test.who == "op" {
-			wantPage(t, got.Body.String(), `value="bad"`, "kept &lt;b&gt;</textarea>", `<details class="card" id="save" open>`)
+			wantPage(t, got.Body.String(), `value="bad"`, "kept &lt;b&gt;</textarea>", `<details class="card" id="save-skill" open>`)
 		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 
 	"sallyport/gateway/history"
 	"sallyport/internal/access"
-	"sallyport/internal/sanitize"
-	"sallyport/internal/skill"
 	"sallyport/internal/tool"
 )
 
@@ -28,24 +26,15 @@ func (d playgroundPages) saveWorkflow(r *request) (string, error) {
 	if d.opts.Author == nil {
 		return "", &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"}
 	}
-	page, err := d.page(r, r.PostFormValue("execution"))
-	if err != nil {
+	form, err := d.save(r, func(run *PlaygroundRun) *SaveForm { return run.Workflow }, func(f *SaveForm) error {
+		record, err := d.service.Record(r.Context(), f.Execution)
+		if err != nil {
+			return err
+		}
+		return d.opts.Author.Save(r.Context(), f.Name, f.Description, record)
+	})
+	if form == nil {
 		return "", err
-	}
-	if page.Run == nil || page.Run.Workflow == nil {
-		return "", &tool.Error{Kind: tool.Invalid, Message: "only a program that has succeeded can be saved as a workflow"}
-	}
-	form := page.Run.Workflow
-	form.Name, form.Description = sanitize.Line(r.PostFormValue("name"), 200), sanitize.Text(r.PostFormValue("description"), skill.MaxDescription)
-	record, err := d.service.Record(r.Context(), form.Execution)
-	if err == nil {
-		err = d.opts.Author.Save(r.Context(), form.Name, form.Description, record)
-	}
-	if err != nil {
-		e := tool.AsError(err)
-		form.Problem, form.Hint, r.status = e.Message, e.Hint, e.Kind.Status()
-		r.again = page
-		return "", nil
 	}
 	r.say("Saved as a workflow.")
 	return "/ui/workflows/" + url.PathEscape(form.Name), nil

@@ -212,19 +212,46 @@ type briefs struct {
 	mu   sync.Mutex
 	all  []Brief // in the order in which they were written
 	next uint64  // the first revision that was not read
+	// damaged has the keys of records that cannot be read, by their ids.
+	damaged map[string]store.Key
 }
 
 // read updates the cache from the store and returns the summaries of all records, the oldest first.
 func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]Brief, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	err := l.update(ctx, in)
+	return slices.Clone(l.all), err
+}
+
+// keyOf updates the cache from the store and returns the key of the record with an id.
+func (l *briefs) keyOf(ctx context.Context, in *store.Bucket, id string) (store.Key, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.update(ctx, in); err != nil {
+		return nil, err
+	}
+	for _, b := range slices.Backward(l.all) {
+		if b.ID == id {
+			return KeyOf(b.Principal, id), nil
+		}
+	}
+	if key, ok := l.damaged[id]; ok {
+		return key, nil
+	}
+	return nil, store.ErrNotFound
+}
+
+// update reads what is new in the store. It is called with mu held.
+func (l *briefs) update(ctx context.Context, in *store.Bucket) error {
 	for entry, err := range in.Since(ctx, l.next) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l.next = entry.Revision + 1
 		r, err := recordOf(entry)
 		if err != nil {
+			l.addDamaged(entry.Key)
 			continue // reading the execution itself reports the error
 		}
 		b := briefOf(r)
@@ -234,13 +261,25 @@ func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]Brief, error) {
 	oldest := l.next
 	for entry, err := range in.Since(ctx, 0) { // older ones were removed by the store's limits
 		if err != nil {
-			return nil, err
+			return err
 		}
 		oldest = entry.Revision
 		break
 	}
 	l.all = slices.DeleteFunc(l.all, func(b Brief) bool { return b.revision < oldest })
-	return slices.Clone(l.all), nil
+	return nil
+}
+
+// maxDamaged bounds the damaged records that are remembered.
+const maxDamaged = 1000
+
+func (l *briefs) addDamaged(key store.Key) {
+	if l.damaged == nil {
+		l.damaged = map[string]store.Key{}
+	}
+	if len(l.damaged) < maxDamaged {
+		l.damaged[key[len(key)-1]] = key
+	}
 }
 
 // load reads all records ahead of the first list, which takes seconds for very many.

@@ -408,15 +408,11 @@ func (h *History) load(ctx context.Context, id string, operator bool) (Record, e
 		}
 		return recordOf(entry)
 	}
-	all, err := h.briefs.read(ctx, h.records)
+	key, err := h.briefs.keyOf(ctx, h.records, id)
 	if err != nil {
 		return Record{}, err
 	}
-	i := slices.IndexFunc(all, func(b Brief) bool { return b.ID == id })
-	if i < 0 {
-		return Record{}, store.ErrNotFound
-	}
-	entry, err := h.records.Get(ctx, KeyOf(all[i].Principal, id))
+	entry, err := h.records.Get(ctx, key)
 	if err != nil {
 		return Record{}, err
 	}

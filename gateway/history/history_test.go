@@ -367,6 +367,15 @@ func TestSearchMany(t *testing.T) {
 	if r, err := h.Record(ctx, "e-0"); err != nil || r.Code != "common(0)" {
 		t.Errorf("the oldest: %+v, %v", r, err)
 	}
+	if _, err := h.records.Put(ctx, KeyOf("p1", "e-damaged"), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Record(ctx, "e-damaged"); err == nil || errors.Is(err, ErrNoExecution) {
+		t.Errorf("a damaged record: %v", err)
+	}
+	if _, err := h.Record(ctx, "e-none"); !errors.Is(err, ErrNoExecution) {
+		t.Errorf("no record: %v", err)
+	}
 }
 
 // TestUsers: an operator sees what each principal did, the most recent one first; others see themselves.

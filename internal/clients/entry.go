@@ -52,8 +52,8 @@ func (all fields) decoded() map[string]any {
 	return m
 }
 
-// gooseTimeout is how long Goose waits for the answer to a call, in seconds, and Codex for one over HTTP: programs can take long.
-const gooseTimeout = 300
+// callTimeout is how long a client waits for the answer to a call, in seconds, where it has a key for that: programs can take long.
+const callTimeout = 300
 
 // entry returns sallyport's entry in decoded form.
 func (c Client) entry(self Self) map[string]any { return c.fields(self).decoded() }
@@ -64,7 +64,7 @@ func (c Client) fields(self Self) fields {
 	case self.URL != "":
 		return c.remoteFields(self)
 	case c.Name == "goose":
-		return fields{{"name", OurName}, {"type", "stdio"}, {"enabled", true}, {"cmd", self.Command}, {"args", self.Args}, {"timeout", gooseTimeout}}
+		return fields{{"name", OurName}, {"type", "stdio"}, {"enabled", true}, {"cmd", self.Command}, {"args", self.Args}, {"timeout", callTimeout}}
 	}
 	var all fields
 	for _, pair := range c.extra {
@@ -96,7 +96,7 @@ func (c Client) remoteFields(self Self) fields {
 	}
 	var all fields
 	if c.Name == "goose" {
-		all = fields{{"name", OurName}, {"enabled", true}, {"timeout", gooseTimeout}}
+		all = fields{{"name", OurName}, {"enabled", true}, {"timeout", callTimeout}}
 	}
 	if c.remote.kind != "" {
 		all = append(all, field{"type", c.remote.kind})
@@ -120,7 +120,7 @@ func (c Client) remoteFields(self Self) fields {
 
 // codexFields returns what Codex has in addition to the URL.
 func codexFields(self Self) fields {
-	all := fields{{"tool_timeout_sec", gooseTimeout}}
+	all := fields{{"tool_timeout_sec", callTimeout}}
 	if self.TokenVariable != "" {
 		all = append(fields{{"bearer_token_env_var", self.TokenVariable}}, all...)
 	}

@@ -2,17 +2,23 @@ package stream
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"time"
 )
 
-// The SDK sends only notifications that it knows. The status of a task is sent as progress with a mark, which no other notification has
-// as its first member, and gets its name when it is written.
+// The SDK sends only notifications that it knows. The status of a task is sent as progress with a mark as its first member, and gets its
+// name when it is written. The mark is random, and no client sees it: an upstream cannot forge it in what it sends.
 const (
 	carrier    = "notifications/progress"
 	taskStatus = "notifications/tasks"
-	mark       = `{"sallyport/task":true,`
+)
+
+var (
+	mark   = `{"sallyport/task/` + rand.Text() + `":true,`
+	marked = []byte(`"method":"` + carrier + `","params":` + mark)
+	named  = []byte(`"method":"` + taskStatus + `","params":{`)
 )
 
 // MarkTask returns params of progress that are written as the status of a task. The state must have members.
@@ -33,7 +39,6 @@ type Tasks struct{ http.ResponseWriter }
 
 // Write implements [http.ResponseWriter].
 func (t *Tasks) Write(p []byte) (int, error) {
-	marked, named := []byte(`"method":"`+carrier+`","params":`+mark), []byte(`"method":"`+taskStatus+`","params":{`)
 	if _, err := t.ResponseWriter.Write(bytes.ReplaceAll(p, marked, named)); err != nil {
 		return 0, err
 	}
