@@ -29,8 +29,12 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Eventually polls ok every 5 ms, or less often if ok takes long, and fails the test with all stacks after the limit, or a minute if that
-// is longer: a slow machine is no failure. what describes the condition: "the wrappers follow".
+// leastLimit is the least limit of Eventually. On a busy machine an upstream can fail five times before a test has it work again,
+// and is then parked for up to 75 seconds.
+const leastLimit = 2 * time.Minute
+
+// Eventually polls ok every 5 ms, or less often if ok takes long, and fails the test with all stacks after the limit, or leastLimit if
+// that is longer: a slow machine is no failure. what describes the condition: "the wrappers follow".
 func Eventually(tb testing.TB, what string, limit time.Duration, ok func() bool) {
 	tb.Helper()
 	for start := time.Now(); ; {
@@ -38,9 +42,9 @@ func Eventually(tb testing.TB, what string, limit time.Duration, ok func() bool)
 		if ok() {
 			return
 		}
-		if time.Since(start) > max(limit, time.Minute) {
+		if time.Since(start) > max(limit, leastLimit) {
 			stacks := make([]byte, 1<<20)
-			tb.Fatalf("condition not met in time: %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
+			tb.Fatalf("%s\ncondition not met in time: %s", stacks[:runtime.Stack(stacks, true)], what) // the end of a log is what is read
 		}
 		time.Sleep(max(5*time.Millisecond, min(4*time.Since(asked), 100*time.Millisecond)))
 	}
