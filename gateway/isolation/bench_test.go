@@ -119,29 +119,37 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkCall measures one call, bare and isolated.
+// BenchmarkCall measures one call, bare and isolated: one that only answers, and one that first opens a file, which node does in another
+// thread.
 func BenchmarkCall(b *testing.B) {
 	launcher, modules := newLauncher(b), testutil.Upstreams(b)
-	bare := "command: node\nargs: [" + filepath.Join(modules, "@modelcontextprotocol/server-memory/dist/index.js") + "]\n"
-	for _, of := range []struct{ name, settings string }{{"bare", bare}, {"isolated", bare + "isolate: {mounts: [{path: " + modules + "}]}"}} {
-		b.Run(of.name, func(b *testing.B) {
-			s := open(b, launcher, parse(b, of.settings))
-			if err := s.Connect(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			times := make([]time.Duration, 0, b.N)
-			for b.Loop() {
-				begin := time.Now()
-				if _, err := s.Call(b.Context(), tool.Call{Tool: tool.ID{Upstream: "it", Name: "search_nodes"}, Args: []byte(`{"query": "x"}`)}); err != nil {
-					b.Fatal(err)
-				}
-				times = append(times, time.Since(begin))
-			}
-			slices.Sort(times)
-			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
-			b.ReportMetric(float64(times[len(times)*95/100].Microseconds()), "p95-µs")
-		})
+	for _, call := range []struct{ name, server, tool, args string }{
+		{"answer", "everything", "echo", `{"message": "x"}`}, {"file", "memory", "search_nodes", `{"query": "x"}`},
+	} {
+		bare := "command: node\nargs: [" + filepath.Join(modules, "@modelcontextprotocol/server-"+call.server+"/dist/index.js") + "]\n"
+		for _, of := range []struct{ name, settings string }{{"bare", bare}, {"isolated", bare + "isolate: {mounts: [{path: " + modules + "}]}"}} {
+			b.Run(call.name+"/"+of.name, func(b *testing.B) {
+				measureCall(b, open(b, launcher, parse(b, of.settings)), tool.Call{Tool: tool.ID{Upstream: "it", Name: call.tool}, Args: []byte(call.args)})
+			})
+		}
 	}
+}
+
+func measureCall(b *testing.B, s *upstream.Session, call tool.Call) {
+	if err := s.Connect(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	times := make([]time.Duration, 0, b.N)
+	for b.Loop() {
+		begin := time.Now()
+		if _, err := s.Call(b.Context(), call); err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, time.Since(begin))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(times[len(times)*95/100].Microseconds()), "p95-µs")
 }
 
 // proportional returns the memory (PSS), in MiB, of a process, its parent if that is runsc, and all their descendants.
