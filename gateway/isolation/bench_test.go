@@ -136,6 +136,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func measureCall(b *testing.B, s *upstream.Session, call tool.Call) {
+	b.Helper()
 	if err := s.Connect(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -68,6 +68,24 @@ func (f Files) Config() (*tls.Config, error) {
 	return config, err
 }
 
+// ReferredConfig returns the configuration for other servers that an upstream refers to, such as its authorization server: they may have
+// certificates of the system's authorities or of CA, and get no client certificate. The error is a [*Fault].
+func (f Files) ReferredConfig() (*tls.Config, error) {
+	config, err := Files{CA: f.CA}.Config()
+	if err != nil || f.CA == "" {
+		return config, err
+	}
+	text, err := read("ca", f.CA)
+	if err != nil {
+		return nil, err
+	}
+	if system, err := x509.SystemCertPool(); err == nil {
+		system.AppendCertsFromPEM(text)
+		config.RootCAs = system
+	}
+	return config, nil
+}
+
 // certificate reads the client certificate.
 func (f Files) certificate() (*tls.Certificate, error) {
 	cert, err := read("cert", f.Cert)

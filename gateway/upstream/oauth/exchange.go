@@ -50,7 +50,7 @@ func newExchanger(h *Handler) *exchanger {
 		return nil
 	}
 	g := newGuard(cmp.Or(s.TokenEndpoint, s.Issuer))
-	web := g.client(h.opts.Client)
+	web := g.client(h.opts.Client, Settings{})
 	web.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
 	return &exchanger{Exchange: s, route: route{g, web}, h: h}
 }

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/tlsfiles"
 	"sallyport/internal/weburl"
 )
 
@@ -52,24 +54,52 @@ func (g guard) check(what, raw string) error {
 
 // client returns an HTTP client with a timeout and checked redirects. Without a
 // transport in base it also checks the addresses that it connects to.
-func (g guard) client(base *http.Client) *http.Client {
+func (g guard) client(base *http.Client, s Settings) *http.Client {
 	c := &http.Client{Timeout: 30 * time.Second, CheckRedirect: g.redirect}
-	if base != nil && base.Transport != nil {
-		c.Transport = base.Transport
+	own, referred, err := tlsConfigs(s.TLS)
+	switch {
+	case err != nil:
+		c.Transport = failing{err}
 		return c
+	case base != nil && base.Transport != nil:
+		c.Transport = base.Transport
+	default:
+		c.Transport = &roundTripper{
+			direct:  transport((&net.Dialer{Timeout: 10 * time.Second, ControlContext: g.dial}).DialContext, nil, referred),
+			proxied: transport((&net.Dialer{Timeout: 10 * time.Second}).DialContext, http.ProxyFromEnvironment, referred),
+		}
 	}
-	c.Transport = &roundTripper{
-		direct:  transport((&net.Dialer{Timeout: 10 * time.Second, ControlContext: g.dial}).DialContext, nil),
-		proxied: transport((&net.Dialer{Timeout: 10 * time.Second}).DialContext, http.ProxyFromEnvironment),
+	if s.Socket != "" || s.TLS.IsSet() {
+		c.Transport = asCalls(s, own, c.Transport)
 	}
 	return c
 }
 
+// tlsConfigs returns the configurations for the upstream itself and for the servers that it refers to, nil for the default.
+func tlsConfigs(files tlsfiles.Files) (own, referred *tls.Config, err error) {
+	if !files.IsSet() {
+		return nil, nil, nil
+	}
+	if own, err = files.Config(); err == nil {
+		referred, err = files.ReferredConfig()
+	}
+	if fault, ok := errors.AsType[*tlsfiles.Fault](err); ok {
+		err = fmt.Errorf("its tls.%s cannot be used: %w", fault.Key, err)
+	}
+	return own, referred, err
+}
+
+// failing fails all requests with an error of the settings.
+type failing struct{ err error }
+
+// RoundTrip implements [http.RoundTripper].
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func transport(dial dialFunc, proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+func transport(dial dialFunc, proxy func(*http.Request) (*url.URL, error), secure *tls.Config) *http.Transport {
 	return &http.Transport{
-		Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		Proxy: proxy, DialContext: dial, TLSClientConfig: secure, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 		IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}
 }
@@ -92,31 +122,35 @@ func (r *roundTripper) CloseIdleConnections() {
 	r.proxied.CloseIdleConnections()
 }
 
-// overSocket sends requests to the upstream itself through its Unix socket, and
-// all others through other.
-func overSocket(s Settings, other http.RoundTripper) http.RoundTripper {
-	var dialer net.Dialer
-	through := transport(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, "unix", s.Socket)
-	}, nil)
+// asCalls sends requests to the upstream itself as its calls are: through its Unix socket, and with its own authorities and
+// client certificate. All others go through other.
+func asCalls(s Settings, secure *tls.Config, other http.RoundTripper) http.RoundTripper {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	dial, proxy := dialer.DialContext, http.ProxyFromEnvironment
+	if s.Socket != "" {
+		proxy = nil
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", s.Socket)
+		}
+	}
 	origin, err := url.Parse(s.URL)
 	if err != nil {
 		return other // no request matches
 	}
-	return viaSocket{origin: origin, through: through, other: other}
+	return byOrigin{origin: origin, own: transport(dial, proxy, secure), other: other}
 }
 
-type viaSocket struct {
-	origin         *url.URL
-	through, other http.RoundTripper
+type byOrigin struct {
+	origin     *url.URL
+	own, other http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (v viaSocket) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme == v.origin.Scheme && strings.EqualFold(req.URL.Host, v.origin.Host) {
-		return v.through.RoundTrip(req)
+func (b byOrigin) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == b.origin.Scheme && strings.EqualFold(req.URL.Host, b.origin.Host) {
+		return b.own.RoundTrip(req)
 	}
-	return v.other.RoundTrip(req)
+	return b.other.RoundTrip(req)
 }
 
 var errRedirect = errors.New("redirect not allowed")

@@ -19,7 +19,7 @@ func TestGuardEncodings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := newGuard("https://93.184.216.34/mcp").client(nil)
+	client := newGuard("https://93.184.216.34/mcp").client(nil, Settings{})
 	defer client.CloseIdleConnections()
 	for _, host := range []string{
 		"127.0.0.1", "127.1", "0x7f.1", "0x7f000001", "2130706433", "017700000001", "0177.0.0.1", "127.0.0.1.", "localhost", "LOCALHOST", "localhost.", "a.localhost",
@@ -41,7 +41,7 @@ func TestGuardEncodings(t *testing.T) {
 		t.Errorf("this machine was asked %d times", n)
 	}
 	// The canary is one: who may speak to it gets there.
-	local := newGuard(canary.URL).client(nil)
+	local := newGuard(canary.URL).client(nil, Settings{})
 	defer local.CloseIdleConnections()
 	resp, err := local.Get(strings.Replace(canary.URL, "127.0.0.1", "localhost", 1))
 	if err != nil || hits.Load() != 1 {

@@ -24,6 +24,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
+
+	"sallyport/internal/tlsfiles"
 )
 
 // Settings configure the tokens of one upstream. Formatting them does not show
@@ -33,6 +35,9 @@ type Settings struct {
 	ID, URL string
 	// Socket is the path of the Unix socket that leads to URL; "" is none.
 	Socket string
+	// TLS are the upstream's files for TLS. Its authorities are also trusted for authorization servers, next to the system's; the
+	// client certificate is only for the upstream itself.
+	TLS tlsfiles.Files
 	// Type is "" or "oauth" (authorization code) or "client_credentials". For
 	// "none", and for an upstream with its own Authorization header, create no Handler.
 	Type string
@@ -98,7 +103,7 @@ type Handler struct {
 
 var _ auth.OAuthHandler = (*Handler)(nil)
 
-// New returns a Handler. It reads and sends nothing; the methods return errors
+// New returns a Handler. It sends nothing, and reads only the files for TLS; the methods return errors
 // for invalid settings. A nil opts means the zero Options.
 func New(settings Settings, opts *Options) *Handler {
 	h := &Handler{settings: settings, tokenLock: make(chan struct{}, 1)}
@@ -112,10 +117,7 @@ func New(settings Settings, opts *Options) *Handler {
 		h.opts.Now = time.Now
 	}
 	h.guard = newGuard(settings.URL)
-	h.web = h.guard.client(h.opts.Client)
-	if settings.Socket != "" {
-		h.web.Transport = overSocket(settings, h.web.Transport)
-	}
+	h.web = h.guard.client(h.opts.Client, settings)
 	h.exchange = newExchanger(h)
 	h.store = &store{dir: h.opts.Dir, id: settings.ID, url: settings.URL, principal: settings.Principal, page: settings.LoginPage, kind: settings.Store, now: h.opts.Now}
 	return h

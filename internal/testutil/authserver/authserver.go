@@ -10,11 +10,13 @@ package authserver
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -49,6 +51,8 @@ type Options struct {
 	Redeems  []string
 	// Documents fetches client id metadata documents; nil: they are not supported.
 	Documents *http.Client
+	// TLS replaces the certificate of tlstest's authority.
+	TLS *tls.Config
 }
 
 // Client is a registered client.
@@ -93,7 +97,12 @@ func New(tb testing.TB, opts *Options) *Server {
 	}
 	s.store = newStore(tb, s.opts)
 	mux := http.NewServeMux()
-	web := tlstest.NewServer(tb, mux)
+	web := httptest.NewUnstartedServer(mux)
+	if web.TLS = s.opts.TLS; web.TLS != nil {
+		web.StartTLS()
+	} else {
+		tlstest.Start(tb, web)
+	}
 	tb.Cleanup(web.Close)
 	s.URL = web.URL
 	provider, err := op.NewProvider(&op.Config{

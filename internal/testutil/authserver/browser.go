@@ -21,6 +21,8 @@ type Browser struct {
 	Tamper func(back *url.URL)
 	// Stop leaves the redirect unfollowed; Back then has it.
 	Stop bool
+	// Transport sends the requests; nil is that of net/http.
+	Transport http.RoundTripper
 	// Back is where the server redirected to at the end.
 	Back string
 }
@@ -75,7 +77,7 @@ func (b *Browser) do(ctx context.Context, method, page string, form url.Values) 
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	issuer := request.URL.Host
-	client := &http.Client{CheckRedirect: func(next *http.Request, via []*http.Request) error {
+	client := &http.Client{Transport: b.Transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if next.URL.Host == issuer {
 			return nil
 		}

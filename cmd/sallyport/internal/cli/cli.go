@@ -212,7 +212,7 @@ func CheckLogin(up config.Upstream) error {
 func (a *App) NewAuthorizer(up config.Upstream, principal, page string, subjects *access.Subjects) oauth.Authorizer {
 	settings := oauth.Settings{
 		Principal: principal, LoginPage: page,
-		ID: up.ID, URL: up.URL, Socket: up.Socket, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
+		ID: up.ID, URL: up.URL, Socket: up.Socket, TLS: up.TLS, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
 		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Issuer: up.Auth.Issuer, Store: up.Auth.Store,
 	}
 	if e := up.Auth.Exchange; e != nil && principal != "" {

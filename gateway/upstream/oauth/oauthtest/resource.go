@@ -5,6 +5,7 @@ package oauthtest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -34,6 +35,8 @@ type Options struct {
 	SSE bool
 	// Socket is the path of a Unix socket to listen on, in place of a port.
 	Socket string
+	// TLS replaces the certificate of tlstest's authority.
+	TLS *tls.Config
 }
 
 // Resource is a running MCP server with the tools echo, which requires the scope
@@ -81,7 +84,7 @@ func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
 	}
 	r := &Resource{}
 	mux := http.NewServeMux()
-	origin := start(tb, r.note(mux), opts.Socket)
+	origin := start(tb, r.note(mux), opts)
 	r.URL = origin + "/mcp"
 	metadata := &oauthex.ProtectedResourceMetadata{
 		Resource: r.URL, AuthorizationServers: []string{as.URL}, ScopesSupported: []string{"read"},
@@ -103,25 +106,29 @@ func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
 }
 
 // start serves on a port of loopback or on a socket and returns the origin.
-func start(tb testing.TB, handler http.Handler, socket string) string {
+func start(tb testing.TB, handler http.Handler, opts *Options) string {
 	tb.Helper()
 	web := httptest.NewUnstartedServer(handler)
-	if socket != "" {
-		listener, err := net.Listen("unix", socket)
+	switch {
+	case opts.Socket != "":
+		listener, err := net.Listen("unix", opts.Socket)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		_ = web.Listener.Close()
 		web.Listener = listener
 		web.Start()
-	} else {
+	case opts.TLS != nil:
+		web.TLS = opts.TLS
+		web.StartTLS()
+	default:
 		tlstest.Start(tb, web)
 	}
 	tb.Cleanup(func() {
 		_ = web.Config.Close() // also closes streams, which Close would wait for
 		web.Close()
 	})
-	if socket != "" {
+	if opts.Socket != "" {
 		return "http://localhost"
 	}
 	return web.URL
