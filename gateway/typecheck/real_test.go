@@ -77,7 +77,7 @@ func newLab(t testing.TB, language typecheck.Language, files map[string][]byte) 
 	if install.Node {
 		service.Interpreter = sandbox.Node
 	}
-	l.Checker = typecheck.New(language, func() (io.ReadWriteCloser, error) {
+	l.Checker = typecheck.New(language, func(context.Context) (io.ReadWriteCloser, error) {
 		started := service
 		started.ID = fmt.Sprintf("check-%d", l.starts.Add(1))
 		server, err := l.host.Serve(started)

@@ -3,6 +3,8 @@ package typecheck
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"time"
 )
 
@@ -10,11 +12,16 @@ import (
 type supervisor struct {
 	*Checker
 	server    *server
+	where     string    // the machine of the server, "" for this one
 	failures  int       // consecutive failed starts and checks
 	notBefore time.Time // no server is started before this time
 }
 
 var errGivenUp = errors.New("the type checker was given up")
+
+// ErrUnavailable is the error of a start that can succeed later, such as one on a machine that cannot be reached now. It does not count as a
+// failure of the checker.
+var ErrUnavailable = errors.New("no machine has the type checker now")
 
 func (k *supervisor) run(ctx context.Context) {
 	defer k.stop()
@@ -77,11 +84,11 @@ func (k *supervisor) ensure(ctx context.Context) error {
 	if k.server != nil {
 		k.fail(ctx, k.server.exitError())
 	}
-	if k.failures >= maxTries || time.Now().Before(k.notBefore) {
+	if k.failures >= maxTries && !k.opts.Persistent || time.Now().Before(k.notBefore) {
 		return errGivenUp
 	}
 	k.takeChanges() // a new server reads the current files
-	process, err := k.start()
+	process, err := k.launch(ctx)
 	if err == nil {
 		k.server, err = startServer(ctx, process, k.dialect)
 	}
@@ -94,15 +101,35 @@ func (k *supervisor) ensure(ctx context.Context) error {
 	return err
 }
 
+// launch starts the process of a server.
+func (k *supervisor) launch(ctx context.Context) (io.ReadWriteCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	process, err := k.start(ctx)
+	k.where = ""
+	if named, ok := process.(fmt.Stringer); ok && err == nil {
+		k.where = named.String()
+	}
+	k.unavailable.Store(errors.Is(err, ErrUnavailable))
+	return process, err
+}
+
 // fail stops the server, and sets when another may be started.
 func (k *supervisor) fail(ctx context.Context, err error) {
 	k.stop()
 	if ctx.Err() != nil {
 		return
 	}
+	if errors.Is(err, ErrUnavailable) {
+		k.notBefore = time.Now().Add(k.opts.Backoff)
+		k.log.Debug("type checker unavailable", "language", k.dialect.language, "error", err)
+		return
+	}
 	k.failures++
 	k.notBefore = time.Now().Add(k.opts.Backoff << min(k.failures-1, 10))
-	if k.failures == maxTries {
+	if k.opts.Persistent {
+		k.log.Warn("type checker failed", "language", k.dialect.language, "machine", k.where, "next_try", time.Until(k.notBefore).Round(time.Second), "error", err)
+	} else if k.failures == maxTries {
 		k.log.Warn("type checker given up: programs run without it", "language", k.dialect.language, "error", err)
 	} else {
 		k.log.Debug("type checker ended", "language", k.dialect.language, "error", err)

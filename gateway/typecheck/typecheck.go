@@ -65,6 +65,8 @@ type Options struct {
 	Idle time.Duration
 	// Backoff is how long after its end a server is started again, doubled each time; 0 is 1 s.
 	Backoff time.Duration
+	// Persistent is for servers on machines that come and go: failures delay the next start, but no number of them prevents it.
+	Persistent bool
 }
 
 // The bounds of a check.
@@ -80,12 +82,14 @@ const (
 // and for a nil Checker, which finds nothing.
 type Checker struct {
 	dialect dialect
-	start   func() (io.ReadWriteCloser, error)
+	start   func(ctx context.Context) (io.ReadWriteCloser, error)
 	opts    Options
 	log     *slog.Logger
 	queue   chan *Check
 	wake    chan struct{}
 	close   func()
+
+	unavailable atomic.Bool // the last start failed with ErrUnavailable
 
 	mu      sync.Mutex // guards changes
 	changes []Change
@@ -93,8 +97,8 @@ type Checker struct {
 
 // New returns a Checker that starts servers with start when they are needed. A
 // server's Read and Write are its standard output and input; Close kills it and
-// unblocks both. Close the Checker.
-func New(language Language, start func() (io.ReadWriteCloser, error), opts *Options) *Checker {
+// unblocks both. The context bounds the start only. Close the Checker.
+func New(language Language, start func(ctx context.Context) (io.ReadWriteCloser, error), opts *Options) *Checker {
 	c := &Checker{dialect: dialects()[language], start: start, queue: make(chan *Check, maxQueue), wake: make(chan struct{}, 1)}
 	if opts != nil {
 		c.opts = *opts
@@ -191,6 +195,9 @@ func (k *Check) finish(warnings []Warning, made bool) {
 	k.warnings, k.made = warnings, made
 	close(k.done)
 }
+
+// Unavailable reports whether no machine had the checker when it was last needed.
+func (c *Checker) Unavailable() bool { return c != nil && c.unavailable.Load() }
 
 // NotifyChanges reports changes of the servers tree. A running server gets them before the next check.
 func (c *Checker) NotifyChanges(changes []Change) {

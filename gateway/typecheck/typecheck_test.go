@@ -65,7 +65,7 @@ func usual(s *speaker, m request) bool {
 	return true
 }
 
-func (w *twin) start() (io.ReadWriteCloser, error) {
+func (w *twin) start(context.Context) (io.ReadWriteCloser, error) {
 	start := int(w.starts.Add(1))
 	ours, theirs := net.Pipe()
 	go func() { // it ends when we close our side, as a server does
@@ -191,7 +191,7 @@ func TestBadServers(t *testing.T) {
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var starts int
-		c := New(TypeScript, func() (io.ReadWriteCloser, error) { starts++; return nil, errors.New("no sandbox") }, nil)
+		c := New(TypeScript, func(context.Context) (io.ReadWriteCloser, error) { starts++; return nil, errors.New("no sandbox") }, nil)
 		defer c.Close()
 		for range 100 {
 			if got := text(c, "x"); got != "" {
@@ -203,6 +203,39 @@ func TestGivenUp(t *testing.T) {
 			t.Errorf("it was started %d times, want %d", starts, maxTries)
 		}
 	})
+}
+
+// TestUnavailable: a server that cannot be had now is tried for as long as it takes; on a machine that comes and goes, so is one that fails.
+func TestUnavailable(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		opts *Options
+	}{"nowhere": {fmt.Errorf("start: %w", ErrUnavailable), nil}, "fails": {errors.New("it failed"), &Options{Persistent: true}}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, tries := &twin{behave: func(_ int, s *speaker, m request) bool { return usual(s, m) }}, 0
+				c := New(Python, func(ctx context.Context) (io.ReadWriteCloser, error) {
+					if _, limited := ctx.Deadline(); !limited {
+						t.Error("the start has no time limit")
+					}
+					if tries++; tries <= 2*maxTries {
+						return nil, test.err
+					}
+					return w.start(ctx)
+				}, test.opts)
+				defer c.Close()
+				for range 2 * maxTries {
+					if got := text(c, "x"); got != "" || c.Unavailable() != (test.opts == nil) {
+						t.Errorf("it finds %q, unavailable: %v", got, c.Unavailable())
+					}
+					time.Sleep(time.Hour)
+				}
+				if got := text(c, "y"); got != "3: y" || c.Unavailable() {
+					t.Errorf("it finds %q, unavailable: %v, after %d tries", got, c.Unavailable(), tries)
+				}
+			})
+		})
+	}
 }
 
 // TestLine: checks wait in a line that has an end, dropped ones are not made, and Close answers those that wait.
