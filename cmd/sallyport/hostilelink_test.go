@@ -35,6 +35,8 @@ type hostileWorker struct {
 	greeting map[string]any
 	// accept is called for each link that a gateway asks for.
 	accept func(l *hostileLink)
+	// service answers requests for services; nil says nothing of use.
+	service http.HandlerFunc
 }
 
 // hostileLink is a link to a gateway. It has its own implementation of the protocol, without checks.
@@ -193,6 +195,9 @@ func (l *hostileLink) serve(answers answer) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(rw, "{}")
 	})
+	if l.worker.service != nil {
+		mux.HandleFunc("/service/", l.worker.service)
+	}
 	mux.HandleFunc("/run", func(rw http.ResponseWriter, r *http.Request) {
 		out := flushed{rw, http.NewResponseController(rw)}
 		_ = out.control.Flush()

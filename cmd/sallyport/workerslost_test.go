@@ -188,6 +188,12 @@ func (s *flowsSite) addUpstream(t *testing.T, upstream string) {
 // send asks the gateway to run a program.
 func (s *flowsSite) send(t *testing.T, program map[string]any) <-chan executed {
 	t.Helper()
+	return s.sendAs(t, flowsToken, program)
+}
+
+// sendAs runs a program as the principal of a token.
+func (s *flowsSite) sendAs(t *testing.T, token string, program map[string]any) <-chan executed {
+	t.Helper()
 	body, err := json.Marshal(program)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +202,7 @@ func (s *flowsSite) send(t *testing.T, program map[string]any) <-chan executed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+flowsToken)
+	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
 	answered := make(chan executed, 1)
 	go func() { answered <- send(req) }()

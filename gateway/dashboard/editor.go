@@ -93,7 +93,7 @@ func (d editorPages) check(r *request) (any, error) {
 	language := sanitize.Line(r.PostFormValue("language"), 20)
 	draft := d.opts.Drafts.CheckDraft(r.Context(), language, execution.Visible(r.PostFormValue("code")))
 	answer := draftAnswer{Errors: []typeError{}, Message: draftMessage(draft.State, language), Retry: draft.State == executor.DraftStarting}
-	answer.Stop = answer.Message != "" && draft.State != executor.DraftLarge && !answer.Retry
+	answer.Stop = answer.Message != "" && draft.State != executor.DraftLarge && draft.State != executor.DraftRemote && !answer.Retry
 	for _, w := range draft.Warnings[:min(len(draft.Warnings), maxTypeErrors)] {
 		answer.Errors = append(answer.Errors, typeError{w.Line, sanitize.Line(w.Message, 500), w.Certain})
 	}
@@ -109,7 +109,7 @@ func draftMessage(state executor.DraftState, language string) string {
 	case executor.DraftDisabled:
 		return "Types are not checked: sandbox.typecheck is false in the settings."
 	case executor.DraftRemote:
-		return "Types are not checked: programs run on another machine (sandbox.remote in the settings)."
+		return "Types are not checked: no machine that runs programs (sandbox.remote in the settings) has the type checker of this language."
 	case executor.DraftMissing:
 		if language == "typescript" {
 			return "Types are not checked: the gateway's machine has no TypeScript (npm install -g typescript, or sandbox.tsc in the settings)."

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"sallyport/codegen"
-	"sallyport/codegen/runtime"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/typecheck"
@@ -122,7 +121,7 @@ func (k *check) ready() []typecheck.Warning {
 // checker returns the checker of the caller's principal, nil if there is none.
 func (c *checks) checker(ctx context.Context, interpreter sandbox.Interpreter) *typecheck.Checker {
 	settings := c.settings()
-	if !settings.Typecheck || settings.Remote != "" { // a checker needs a local host with the wrappers
+	if !settings.Typecheck {
 		return nil
 	}
 	c.mu.Lock()
@@ -176,7 +175,10 @@ func (c *checks) newChecker(interpreter sandbox.Interpreter, settings config.San
 	if interpreter == sandbox.Node {
 		language, path = typecheck.TypeScript, settings.Tsc
 	}
-	install, err := typecheck.Find(language, path)
+	if settings.Remote != "" {
+		return c.remoteChecker(language)
+	}
+	service, err := FindChecker(language, path)
 	if err != nil {
 		level := slog.LevelWarn
 		if errors.Is(err, typecheck.ErrNotFound) {
@@ -185,15 +187,7 @@ func (c *checks) newChecker(interpreter sandbox.Interpreter, settings config.San
 		c.log.Log(context.Background(), level, "programs run without a type checker", "language", language, "error", err)
 		return nil
 	}
-	service := sandbox.Service{
-		Args: install.Args, Dir: typecheck.Dir, Files: install.Files, Mounts: map[string]string{typecheck.Folder: install.Folder},
-		Memory: install.Memory, Processes: 64, OpenFiles: 256,
-	}
-	service.Files["sallyport.ts"] = runtime.TypeScript
-	if install.Node {
-		service.Interpreter = sandbox.Node
-	}
-	return typecheck.New(language, func() (io.ReadWriteCloser, error) { return c.serve(service) }, &typecheck.Options{Logger: c.log})
+	return typecheck.New(language, func(context.Context) (io.ReadWriteCloser, error) { return c.serve(service) }, &typecheck.Options{Logger: c.log})
 }
 
 func (c *checks) serve(service sandbox.Service) (io.ReadWriteCloser, error) {

@@ -30,11 +30,11 @@ type DraftState string
 // The states of drafts.
 const (
 	DraftChecked DraftState = "checked"
-	// DraftDisabled: the settings turn checks off. DraftRemote: programs run on another machine, where there are none.
+	// DraftDisabled: the settings turn checks off.
 	DraftDisabled DraftState = "disabled"
-	DraftRemote   DraftState = "remote"
-	// DraftMissing: the checker of the language is not installed.
+	// DraftMissing: the checker of the language is not installed. DraftRemote: no machine that runs programs has it.
 	DraftMissing DraftState = "missing"
+	DraftRemote  DraftState = "remote"
 	// DraftBusy: other principals use all checkers. DraftLarge: the text is too large.
 	DraftBusy  DraftState = "busy"
 	DraftLarge DraftState = "large"
@@ -76,7 +76,11 @@ func (d *Drafts) CheckDraft(ctx context.Context, language, code string) Draft {
 	defer d.remove(key, check)
 	ctx, cancel := context.WithTimeout(ctx, maxDraftWait)
 	defer cancel()
-	return draftOf(check, check.Warnings(ctx))
+	found := check.Warnings(ctx)
+	if !check.Made() && !check.Dropped() && checker.Unavailable() {
+		return Draft{State: DraftRemote}
+	}
+	return draftOf(check, found)
 }
 
 // draftOf returns the result of a check.
@@ -98,8 +102,6 @@ func (d *Drafts) checker(ctx context.Context, interpreter sandbox.Interpreter) (
 		return checker, DraftChecked
 	case !settings.Typecheck:
 		return nil, DraftDisabled
-	case settings.Remote != "":
-		return nil, DraftRemote
 	case d.checks.missing(ctx, interpreter):
 		return nil, DraftMissing
 	}

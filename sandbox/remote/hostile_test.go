@@ -34,6 +34,7 @@ type hostileWorker struct {
 	before  string
 	instead func(conn net.Conn)
 	answer  func(a *requestStream, r *http.Request)
+	service func(a *requestStream, r *http.Request)
 	dials   atomic.Int64
 }
 
@@ -71,6 +72,11 @@ func (l *hostileWorker) serve(conn net.Conn) {
 		a := &requestStream{rw: rw, control: http.NewResponseController(rw), body: r.Body}
 		a.control.Flush()
 		l.answer(a, r)
+	})
+	mux.HandleFunc(pathService, func(rw http.ResponseWriter, r *http.Request) {
+		a := &requestStream{rw: rw, control: http.NewResponseController(rw), body: r.Body}
+		a.control.Flush()
+		l.service(a, r)
 	})
 	server := &http.Server{Handler: mux, Protocols: protocols}
 	server.Serve(&singleListener{wire: newWire(ahead, conn)})

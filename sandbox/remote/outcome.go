@@ -198,6 +198,7 @@ const (
 	pathWarm    = "/warm"
 	pathWaiting = "/waiting"
 	pathChecks  = "/checks"
+	pathService = "/service/" // and its name
 )
 
 // waitingReply is the answer to pathWaiting.

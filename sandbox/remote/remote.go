@@ -56,6 +56,8 @@ type greeting struct {
 	Version string `json:"version"`
 	// Guest is the digest of the guest's files, which generated wrappers depend on.
 	Guest string `json:"guest"`
+	// Services are the names of the services that the worker has.
+	Services []string `json:"services,omitempty"`
 	// Settings configure the worker's host.
 	Settings *hostOptions `json:"host,omitempty"`
 }

@@ -27,6 +27,8 @@ type WorkerOptions struct {
 	Host sandbox.Options
 	// Spool is the folder for workspace files while a program runs; "" is the system's temporary folder.
 	Spool string
+	// Services are programs that a gateway can start by name, each in a sandbox of its own: type checkers. IDs are set when they start.
+	Services map[string]sandbox.Service
 	// Begin, if set, is called before each program, which its error refuses. The function that it returns is called when the
 	// gateway has the outcome.
 	Begin func() (end func(), err error)
@@ -39,6 +41,8 @@ type worker struct {
 	log   *slog.Logger
 	wire  *wire
 	tasks sync.WaitGroup
+	// serving counts the services that run, served those that were started.
+	serving, served atomic.Int64
 
 	mu       sync.Mutex // guards contents
 	contents map[string][]byte
@@ -78,7 +82,7 @@ func (w *worker) greet() (there greeting, err error) {
 	if err != nil {
 		return there, err
 	}
-	here := greeting{Sallyport: "worker", Compat: Here(), Version: w.opts.Version, Guest: guest}
+	here := greeting{Sallyport: "worker", Compat: Here(), Version: w.opts.Version, Guest: guest, Services: w.opts.services()}
 	if err := writeLine(w.wire, here); err != nil {
 		return there, err
 	}
@@ -111,7 +115,7 @@ func (w *worker) openHost(there greeting) (*sandbox.Host, error) {
 func (w *worker) serve() {
 	mux := http.NewServeMux()
 	for path, handle := range map[string]http.HandlerFunc{
-		pathRun: w.run, pathPublish: w.publish, pathWarm: w.warm, pathWaiting: w.waiting, pathChecks: w.checks,
+		pathRun: w.run, pathPublish: w.publish, pathWarm: w.warm, pathWaiting: w.waiting, pathChecks: w.checks, pathService + "{name}": w.service,
 	} {
 		mux.HandleFunc("POST "+path, func(rw http.ResponseWriter, r *http.Request) {
 			w.tasks.Add(1)
@@ -188,7 +192,11 @@ func (w *worker) waiting(rw http.ResponseWriter, r *http.Request) {
 }
 
 func (w *worker) checks(rw http.ResponseWriter, r *http.Request) {
-	_ = json.NewEncoder(rw).Encode(sandbox.Checks(r.Context(), w.opts.Host))
+	all := sandbox.Checks(r.Context(), w.opts.Host)
+	for _, name := range w.opts.services() {
+		all = append(all, sandbox.Check{Name: "service " + name, OK: true, Detail: "installed"})
+	}
+	_ = json.NewEncoder(rw).Encode(all)
 }
 
 func readJSON(rw http.ResponseWriter, r *http.Request, v any) bool {

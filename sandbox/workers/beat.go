@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type Beat struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Lacks are interpreters that its machine does not have.
 	Lacks []sandbox.Interpreter `json:"lacks,omitempty"`
+	// Services are the names of [remote.WorkerOptions].Services.
+	Services []string `json:"services,omitempty"`
 	// Since is when it joined.
 	Since time.Time `json:"since"`
 	// Draining is set when it takes no more programs, Left when it ends.
@@ -54,6 +57,8 @@ const (
 
 	maxBeat    = 4 << 10
 	maxVersion = 64
+	// maxBeatServices bounds the services of a worker.
+	maxBeatServices = 16
 )
 
 var (
@@ -84,6 +89,9 @@ func parseBeat(data []byte) (b Beat, err error) {
 		if i != sandbox.Python && i != sandbox.Node {
 			return b, errors.New("it lacks an interpreter that does not exist")
 		}
+	}
+	if len(b.Services) > maxBeatServices || slices.ContainsFunc(b.Services, func(name string) bool { return !nameForm.MatchString(name) }) {
+		return b, errors.New("it has invalid services")
 	}
 	return b, labels.Check(b.Labels)
 }

@@ -40,6 +40,12 @@ type joined struct {
 // join makes a worker, which ends with the test.
 func join(t testing.TB, c *natscluster.Cluster, name string, seats int) *joined {
 	t.Helper()
+	return joinWith(t, c, name, seats, nil)
+}
+
+// joinWith makes a worker with services.
+func joinWith(t testing.TB, c *natscluster.Cluster, name string, seats int, services map[string]sandbox.Service) *joined {
+	t.Helper()
 	rights := WorkerRights("sallyport", name)
 	ctx, stop := context.WithCancel(context.Background())
 	j := &joined{name: name, spool: t.TempDir(), state: testutil.ShortDir(t), stop: stop, done: make(chan error, 1)}
@@ -47,7 +53,7 @@ func join(t testing.TB, c *natscluster.Cluster, name string, seats int) *joined 
 		times:  patientTimes(),
 		Server: natsconn.Server{URL: c.URL(), Creds: c.User(t, name, rights.Publish, rights.Subscribe), CA: c.CA, Name: name},
 		Prefix: "sallyport", Name: name, Seats: seats, Labels: map[string]string{"zone": name}, Logger: testutil.Logger(t),
-		Remote: remote.WorkerOptions{Version: "v1", Spool: j.spool, Host: sandbox.Options{
+		Remote: remote.WorkerOptions{Version: "v1", Spool: j.spool, Services: services, Host: sandbox.Options{
 			Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: j.state, Snapshots: testutil.Snapshots(), Logger: testutil.Logger(t),
 		}},
 	}

@@ -69,7 +69,12 @@ func (p *Pool) choose(job sandbox.Job, tried []string) (*member, error) {
 
 // usable reports whether a worker takes a program.
 func (p *Pool) usable(m *member, job sandbox.Job, tried []string) bool {
-	return !slices.Contains(m.Lacks, job.Interpreter) && p.placeable(m.Worker) && !m.Draining && !m.Left && time.Since(m.Seen) < staleAfter && !slices.Contains(tried, m.Instance)
+	return !slices.Contains(m.Lacks, job.Interpreter) && p.available(m) && !slices.Contains(tried, m.Instance)
+}
+
+// available reports whether a worker takes anything of this gateway. It is called with mu held.
+func (p *Pool) available(m *member) bool {
+	return p.placeable(m.Worker) && !m.Draining && !m.Left && time.Since(m.Seen) < staleAfter
 }
 
 // placeable reports whether a worker has the labels for programs.

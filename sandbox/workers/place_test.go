@@ -85,6 +85,7 @@ func TestHostileBeats(t *testing.T) {
 	hear("liar", victim, `{"seats":9,"left":true}`)
 	for _, text := range []string{
 		"", "{", `{"seats":0}`, `{"seats":99999}`, `{"seats":1,"busy":-1}`, `{"seats":1,"lacks":["\u001b"]}`, `{"seats":1,"labels":{"a":"\u001b[31m"}}`, `{"seats":1,"labels":{"A b":"c"}}`,
+		`{"seats":1,"services":["\u001b"]}`, `{"seats":1,"services":["` + strings.Repeat(`a","`, maxBeatServices) + `"]}`,
 		`{"seats":1,"version":"` + strings.Repeat("v", 100) + `"}`, `{"seats":1,"x":"` + strings.Repeat("x", maxBeat) + `"}`,
 	} {
 		hear("liar", rand.Text(), text)

@@ -54,6 +54,7 @@ type Pool struct {
 	members  map[string]*member         // by instance
 	troubles map[string]trouble         // by name
 	counts   map[string][verdicts]int64 // of programs that have ended, by name
+	served   map[string]time.Time       // when a service was started last, by name of the worker
 	sessions map[string]place           // of interpreters that outlive their programs
 	files    map[string][]byte
 	jobs     []sandbox.Job // to warm new workers
@@ -95,7 +96,7 @@ func Open(opts Options) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workers: %w", err)
 	}
-	p := &Pool{opts: opts, log: opts.Logger, registry: r, opened: time.Now(), members: map[string]*member{}, troubles: map[string]trouble{}, counts: map[string][verdicts]int64{}, sessions: map[string]place{}}
+	p := &Pool{opts: opts, log: opts.Logger, registry: r, opened: time.Now(), members: map[string]*member{}, troubles: map[string]trouble{}, counts: map[string][verdicts]int64{}, served: map[string]time.Time{}, sessions: map[string]place{}}
 	p.quit, p.stop = context.WithCancel(context.Background())
 	p.work.Go(p.follow)
 	return p, nil

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -162,7 +164,7 @@ func (w *worker) hear(text string) {
 // beat sends a beat, and reports whether the worker is drained.
 func (w *worker) beat(left bool) (drained bool) {
 	w.mu.Lock()
-	b := Beat{Version: w.opts.Remote.Version, Speaks: remote.Here(), Seats: w.opts.Seats, Busy: w.busy, Labels: w.opts.Labels, Lacks: w.opts.Lacks, Since: w.since, Draining: w.held || !w.draining.IsZero(), Left: left}
+	b := Beat{Version: w.opts.Remote.Version, Speaks: remote.Here(), Seats: w.opts.Seats, Busy: w.busy, Labels: w.opts.Labels, Lacks: w.opts.Lacks, Services: slices.Sorted(maps.Keys(w.opts.Remote.Services)), Since: w.since, Draining: w.held || !w.draining.IsZero(), Left: left}
 	drained = !w.draining.IsZero() && b.Busy == 0 && time.Since(w.draining) > drainGrace
 	w.mu.Unlock()
 	data, err := json.Marshal(b)

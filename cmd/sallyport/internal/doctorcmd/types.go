@@ -14,7 +14,7 @@ func checkTypes(box config.Sandbox) []finding {
 		return []finding{{Check: sandbox.Check{Name: "types", OK: true, Detail: "not checked: sandbox.typecheck is false in upstreams.yaml"}}}
 	}
 	if box.Remote != "" {
-		return []finding{{Check: sandbox.Check{Name: "types", OK: true, Detail: "not checked: programs run on another machine"}}}
+		return []finding{{Check: sandbox.Check{Name: "types", OK: true, Detail: "checked where programs run, if the type checkers are installed there"}}}
 	}
 	return []finding{
 		checkTypeChecker(typecheck.Python, "pyright", box.Pyright, "npm install --global pyright"),

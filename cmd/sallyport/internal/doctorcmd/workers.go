@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/executor"
+	"sallyport/gateway/typecheck"
 	"sallyport/internal/config"
 	"sallyport/internal/natsconn"
 	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
+	"sallyport/sandbox/remote"
 	"sallyport/sandbox/workers"
 )
 
@@ -29,7 +32,20 @@ func checkWorkers(ctx context.Context, cfg *config.Config) sandbox.Check {
 	case ready == 0:
 		check.Detail = "no worker has joined that takes programs"
 	default:
-		check.OK, check.Detail = true, fmt.Sprintf("%s with %s, %d busy", cli.Count(ready, "worker"), cli.Count(seats, "seat"), busy)
+		check.OK, check.Detail = true, fmt.Sprintf("%s with %s, %d busy; %s", cli.Count(ready, "worker"), cli.Count(seats, "seat"), busy, checkersOf(found))
 	}
 	return check
+}
+
+// checkersOf says how many workers check the types of programs.
+func checkersOf(found []workers.Worker) string {
+	count := func(language typecheck.Language) (n int) {
+		for _, w := range found {
+			if !w.Draining && remote.Here().HasService(w.Speaks, w.Services, executor.CheckerName(language)) {
+				n++
+			}
+		}
+		return n
+	}
+	return fmt.Sprintf("types of python are checked on %d, of typescript on %d", count(typecheck.Python), count(typecheck.TypeScript))
 }

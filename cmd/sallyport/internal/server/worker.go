@@ -15,6 +15,8 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	guest "sallyport/codegen/runtime"
+	"sallyport/gateway/executor"
+	"sallyport/gateway/typecheck"
 	"sallyport/internal/labels"
 	"sallyport/internal/natsconn"
 	"sallyport/internal/tool"
@@ -31,6 +33,8 @@ type workerFlags struct {
 	labels          []string
 	seats           int
 	sandbox         sandbox.Options
+	// checkers are the paths of the type checkers.
+	pyright, tsc string
 }
 
 // WorkerCommand returns the verb.
@@ -58,7 +62,7 @@ docs/how-to/remote-sandboxes.md.`,
 			case f.stdio && f.join != "":
 				return cli.Misuse(cmd, "--stdio and --join do not go together")
 			case f.stdio:
-				return a.work(cmd.Context(), f.sandbox)
+				return a.work(cmd.Context(), f)
 			case f.join != "":
 				return a.joinCluster(cmd, f)
 			}
@@ -82,21 +86,49 @@ func (f *workerFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.sandbox.Runsc, "runsc", "", "use the runsc at `PATH` (default next to sallyport, then in PATH)")
 	flags.StringVar(&f.sandbox.Python, "python", "", "run Python programs with the python at `PATH`")
 	flags.StringVar(&f.sandbox.Node, "node", "", "run TypeScript programs with the node at `PATH`")
+	flags.StringVar(&f.pyright, "pyright", "", "check the types of Python programs with the pyright at `PATH` (default in PATH)")
+	flags.StringVar(&f.tsc, "tsc", "", "check the types of TypeScript programs with the tsc at `PATH` (default in PATH)")
 }
 
-func (a *app) work(ctx context.Context, opts sandbox.Options) error {
+func (a *app) work(ctx context.Context, f workerFlags) error {
 	if err := sandbox.Platform(); err != nil {
 		return err
 	}
-	return remote.ServeWorker(ctx, &stdioStream{Reader: a.Stdin, Writer: a.Stdout}, a.remoteWorker(opts, a.Logger(slog.LevelError)))
+	opts, err := a.remoteWorker(f, a.Logger(slog.LevelError))
+	if err != nil {
+		return err
+	}
+	return remote.ServeWorker(ctx, &stdioStream{Reader: a.Stdin, Writer: a.Stdout}, opts)
 }
 
-func (a *app) remoteWorker(opts sandbox.Options, log *slog.Logger) remote.WorkerOptions {
+func (a *app) remoteWorker(f workerFlags, log *slog.Logger) (remote.WorkerOptions, error) {
+	opts := f.sandbox
 	opts.Guest, opts.Logger = guest.Guest(), log
 	if dir := a.CacheDir(); dir != "" {
 		opts.Snapshots = filepath.Join(dir, "snapshots")
 	}
-	return remote.WorkerOptions{Version: cli.BuildVersion(), Host: opts}
+	services, err := f.checkers(log)
+	return remote.WorkerOptions{Version: cli.BuildVersion(), Host: opts, Services: services}, err
+}
+
+// checkers returns the type checkers of this machine. It is an error if one of a flag cannot be used.
+func (f workerFlags) checkers(log *slog.Logger) (map[string]sandbox.Service, error) {
+	services := map[string]sandbox.Service{}
+	for language, path := range map[typecheck.Language]string{typecheck.Python: f.pyright, typecheck.TypeScript: f.tsc} {
+		service, err := executor.FindChecker(language, path)
+		if err == nil && service.Interpreter != "" {
+			_, err = sandbox.InterpreterPath(service.Interpreter, f.sandbox.Node)
+		}
+		switch {
+		case err == nil:
+			services[executor.CheckerName(language)] = service
+		case path != "":
+			return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the type checker of %s: %v", language, err), Hint: "leave the flag out to do without it", Err: err}
+		default:
+			log.Info("programs run here without a type checker", "language", language, "error", err)
+		}
+	}
+	return services, nil
 }
 
 // joinCluster runs programs of a cluster until the process is told to end.
@@ -122,7 +154,10 @@ func (a *app) joinCluster(cmd *cobra.Command, f workerFlags) error {
 		return err
 	}
 	log := a.Logger(slog.LevelInfo)
-	opts := a.remoteWorker(f.sandbox, log)
+	opts, err := a.remoteWorker(f, log)
+	if err != nil {
+		return err
+	}
 	if err := tryHost(opts.Host); err != nil {
 		return err
 	}
