@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -77,8 +76,9 @@ func (b *bench) withSite(ctx context.Context, use func(s *site) error) (err erro
 
 // start starts the servers and the upstream.
 func (s *site) start(ctx context.Context) (err error) {
-	h := &holder{ctx: ctx, site: s}
-	if err := h.run(func() { s.servers = natscluster.Start(h, s.b.servers) }); err != nil {
+	h := natscluster.NewHolder(ctx, s.b.dir)
+	s.ends = append(s.ends, h.End)
+	if err := h.Run(func() { s.servers = natscluster.Start(h, s.b.servers) }); err != nil {
 		return err
 	}
 	stop, err := bareserver.ServeAt(filepath.Join(s.dir, "up.sock"), upstream())
@@ -167,9 +167,9 @@ func (s *site) warm(ctx context.Context, name string) (err error) {
 // join starts a worker.
 func (s *site) join(ctx context.Context, name string) error {
 	rights := workers.WorkerRights(prefix, name)
-	h := &holder{ctx: ctx, site: s}
+	h := natscluster.NewHolder(ctx, s.b.dir)
 	var creds string
-	if err := h.run(func() { creds = s.servers.User(h, name, rights.Publish, rights.Subscribe) }); err != nil {
+	if err := h.Run(func() { creds = s.servers.User(h, name, rights.Publish, rights.Subscribe) }); err != nil {
 		return err
 	}
 	c, err := s.command(ctx, name, "--log-level", "error", "worker", "--join", s.servers.URL(), "--creds", creds, "--ca", s.servers.CA, "--seats", fmt.Sprint(s.b.seats))
@@ -231,48 +231,3 @@ func (s *site) pids() (all []int) {
 	}
 	return all
 }
-
-// holder is what the servers end with.
-type holder struct {
-	ctx  context.Context //nolint:containedctx // as a test has one
-	site *site
-	err  error
-}
-
-// run runs what may end with Fatal.
-func (h *holder) run(do func()) error {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		do()
-	}()
-	<-done
-	return h.err
-}
-
-// Context implements [natscluster.TB].
-func (h *holder) Context() context.Context { return h.ctx }
-
-// Helper implements [natscluster.TB].
-func (h *holder) Helper() {}
-
-// TempDir implements [natscluster.TB].
-func (h *holder) TempDir() string {
-	dir, err := os.MkdirTemp(h.site.b.dir, "nats-")
-	if err != nil {
-		h.Fatal(err)
-	}
-	return dir
-}
-
-// Cleanup implements [natscluster.TB].
-func (h *holder) Cleanup(end func()) { h.site.ends = append(h.site.ends, end) }
-
-// Fatal implements [natscluster.TB].
-func (h *holder) Fatal(args ...any) {
-	h.err = errors.New(fmt.Sprint(args...))
-	runtime.Goexit()
-}
-
-// Fatalf implements [natscluster.TB].
-func (h *holder) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }

@@ -167,7 +167,7 @@ func Program(tb testing.TB, name string) string {
 	tb.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		missing(tb, name, "install it")
+		Missing(tb, name, "install it")
 	}
 	return path
 }
@@ -180,7 +180,7 @@ func component(tb testing.TB, variable, path, target string) string {
 		found = filepath.Join(ModuleRoot(tb), path)
 	}
 	if _, err := os.Stat(found); err != nil {
-		missing(tb, found, "`"+target+"` builds it")
+		Missing(tb, found, "`"+target+"` builds it")
 	}
 	return found
 }
@@ -190,7 +190,7 @@ func TAP(tb testing.TB) {
 	tb.Helper()
 	file, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {
-		missing(tb, "a TAP device ("+err.Error()+")", "load the kernel module tun, and run as root")
+		Missing(tb, "a TAP device ("+err.Error()+")", "load the kernel module tun, and run as root")
 	}
 	_ = file.Close() // nothing was written
 }
@@ -203,8 +203,8 @@ func Long(tb testing.TB) {
 	}
 }
 
-// missing skips the test, or fails it if SALLYPORT_REQUIRE is set, as in `make test`.
-func missing(tb testing.TB, what, mend string) {
+// Missing skips the test, or fails it if SALLYPORT_REQUIRE is set, as in `make test`.
+func Missing(tb testing.TB, what, mend string) {
 	tb.Helper()
 	if os.Getenv("SALLYPORT_REQUIRE") != "" {
 		tb.Fatalf("%s is missing; %s", what, mend)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,11 +76,37 @@ type Cluster struct {
 // node is one server.
 type node struct {
 	name, config  string
+	place         Place
 	port, cluster int
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
 }
+
+// Place is where a server runs: this machine, or a host of a network that a test has made.
+type Place interface {
+	IP() string
+	Start(cmd *exec.Cmd) error
+	// Dial connects to the server from where the test runs.
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// local is the machine of the test.
+type local struct{}
+
+// IP implements [Place].
+func (local) IP() string { return "127.0.0.1" }
+
+// Start implements [Place].
+func (local) Start(cmd *exec.Cmd) error { return cmd.Start() }
+
+// Dial implements [Place].
+func (local) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+// address returns a port of the node's place as clients and other servers use it.
+func (n *node) address(port int) string { return net.JoinHostPort(n.place.IP(), strconv.Itoa(port)) }
 
 // TB is what servers use of the test that they end with. A benchmark that is no test has one of its own.
 type TB interface {
@@ -96,8 +123,26 @@ func Start(tb TB, servers int) *Cluster {
 	tb.Helper()
 	c := &Cluster{dir: tb.TempDir()}
 	for i := range servers {
-		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i+1), port: freePort(tb), cluster: freePort(tb)})
+		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i+1), place: local{}, port: freePort(tb), cluster: freePort(tb)})
 	}
+	c.startAll(tb)
+	return c
+}
+
+// StartAt starts a server at each of these places, which end with the test.
+func StartAt(tb TB, places ...Place) *Cluster {
+	tb.Helper()
+	c := &Cluster{dir: tb.TempDir()}
+	for i, place := range places {
+		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i+1), place: place, port: 4222, cluster: 6222})
+	}
+	c.startAll(tb)
+	return c
+}
+
+// startAll writes the configuration of all servers, and starts them.
+func (c *Cluster) startAll(tb TB) {
+	tb.Helper()
 	if err := c.write(); err != nil {
 		tb.Fatal(err)
 	}
@@ -109,7 +154,6 @@ func Start(tb TB, servers int) *Cluster {
 	for i := range c.nodes {
 		c.Start(tb, i)
 	}
-	return c
 }
 
 // Server returns how a process with a name connects to the servers, with all rights.
@@ -121,7 +165,7 @@ func (c *Cluster) Server(name string) natsconn.Server {
 func StartPlain(tb TB, accounts string) *Cluster {
 	tb.Helper()
 	dir := tb.TempDir()
-	n := &node{name: "n1", port: freePort(tb), config: filepath.Join(dir, "n1.conf")}
+	n := &node{name: "n1", place: local{}, port: freePort(tb), config: filepath.Join(dir, "n1.conf")}
 	text, err := os.ReadFile(accounts)
 	if err == nil {
 		text = fmt.Appendf(text, "server_name: n1\nlisten: \"127.0.0.1:%d\"\nmax_payload: 8MB\njetstream: { store_dir: %q, sync_interval: always }\nlogfile: %q\n", n.port, filepath.Join(dir, "n1"), filepath.Join(dir, "n1.log"))
@@ -154,7 +198,7 @@ func (c *Cluster) URL() string {
 		scheme = "nats"
 	}
 	for _, n := range c.nodes {
-		all = append(all, fmt.Sprintf("%s://127.0.0.1:%d", scheme, n.port))
+		all = append(all, scheme+"://"+n.address(n.port))
 	}
 	return strings.Join(all, ",")
 }
@@ -167,13 +211,13 @@ func (c *Cluster) write() error {
 	}
 	var routes []string
 	for _, n := range c.nodes {
-		routes = append(routes, fmt.Sprintf("tls://127.0.0.1:%d", n.cluster))
+		routes = append(routes, "tls://"+n.address(n.cluster))
 	}
 	for _, n := range c.nodes {
 		n.config = filepath.Join(c.dir, n.name+".conf")
 		tls := fmt.Sprintf("{ cert_file: %q, key_file: %q, ca_file: %q }", secrets.cert, secrets.key, c.CA)
 		text := fmt.Sprintf(`server_name: %s
-listen: "127.0.0.1:%d"
+listen: %q
 max_payload: 8MB
 tls: %s
 jetstream: { store_dir: %q, sync_interval: always, max_file_store: 16GB, max_memory_store: 64MB }
@@ -182,9 +226,9 @@ system_account: %s
 resolver: MEMORY
 resolver_preload: { %s }
 logfile: %q
-`, n.name, n.port, tls, filepath.Join(c.dir, n.name), secrets.operator, secrets.system, strings.Join(secrets.accounts, ", "), filepath.Join(c.dir, n.name+".log"))
+`, n.name, n.address(n.port), tls, filepath.Join(c.dir, n.name), secrets.operator, secrets.system, strings.Join(secrets.accounts, ", "), filepath.Join(c.dir, n.name+".log"))
 		if len(c.nodes) > 1 {
-			text += fmt.Sprintf("cluster: { name: test, listen: \"127.0.0.1:%d\", tls: %s, routes: [ %s ] }\n", n.cluster, tls, strings.Join(routes, ", "))
+			text += fmt.Sprintf("cluster: { name: test, listen: %q, tls: %s, routes: [ %s ] }\n", n.address(n.cluster), tls, strings.Join(routes, ", "))
 		}
 		if err := os.WriteFile(n.config, []byte(text), 0o600); err != nil {
 			return err
@@ -206,19 +250,29 @@ func (c *Cluster) Start(tb TB, i int) {
 	n.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), self)
 	n.cmd.Env = append(os.Environ(), configFile+"="+n.config)
 	n.cmd.Stderr = os.Stderr
-	if err := n.cmd.Start(); err != nil {
+	if err := n.place.Start(n.cmd); err != nil {
 		tb.Fatal(err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(tb.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", n.port))
+		err := n.answers(tb.Context())
 		if err == nil {
-			_ = conn.Close()
 			return
 		}
 		if time.Now().After(end) {
 			tb.Fatalf("server %s does not listen: %v", n.name, err)
 		}
 	}
+}
+
+// answers returns the error of a connection to the server.
+func (n *node) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := n.place.Dial(ctx, "tcp", n.address(n.port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // Kill ends a server with SIGKILL, and waits for it. One that was killed is not an error.

@@ -30,15 +30,23 @@ func (c *Cluster) writeSecrets() (s secrets, err error) {
 	s.cert, s.key = filepath.Join(c.dir, "server.pem"), filepath.Join(c.dir, "server.key")
 	c.CA, c.OtherCA = filepath.Join(c.dir, "ca.pem"), filepath.Join(c.dir, "other.pem")
 	for _, path := range []string{c.OtherCA, c.CA} { // the certificate of the servers is of the last
-		if err := writeCertificates(path, s.cert, s.key); err != nil {
+		if err := c.writeCertificates(path, s.cert, s.key); err != nil {
 			return s, err
 		}
 	}
 	return s, c.writeCredentials(&s)
 }
 
+// addresses returns the addresses that the certificate of the servers is for.
+func (c *Cluster) addresses() (all []net.IP) {
+	for _, n := range c.nodes {
+		all = append(all, net.ParseIP(n.place.IP()))
+	}
+	return all
+}
+
 // writeCertificates writes an authority, and a certificate that it signed.
-func writeCertificates(ca, cert, key string) error {
+func (c *Cluster) writeCertificates(ca, cert, key string) error {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -56,7 +64,7 @@ func writeCertificates(ca, cert, key string) error {
 	}
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "nats"}, NotBefore: authority.NotBefore, NotAfter: authority.NotAfter,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: c.addresses(),
 	}
 	if err := writeCertificate(cert, leaf, authority, &own.PublicKey, authorityKey); err != nil {
 		return err
