@@ -1,8 +1,8 @@
 package history
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
@@ -18,8 +18,8 @@ import (
 const maxLast = 50
 
 // LastFailed returns the id of the caller's last execution that did not succeed, or that succeeded but whose answer was lost when its
-// gateway was killed; preferably of the same session, "" for none. With a shared store, another gateway may have run it. Errors are
-// *tool.Error.
+// gateway was killed; preferably of the same session, "" for none. With a shared store, another gateway may have run it. If a later one
+// still runs on another gateway, or that gateway has died a moment ago, that is an error. Errors are *tool.Error.
 func (h *History) LastFailed(ctx context.Context) (string, error) {
 	if h.Root == "" {
 		return "", nil
@@ -29,9 +29,20 @@ func (h *History) LastFailed(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var last, same journal.Header // of all, and of the session
-	for _, f := range append(lastFailedHere(h, tool.Principal(ctx)), elsewhere...) {
-		if !isLastFailed(ctx, h, f) {
+	all := append(lastFailedHere(h, tool.Principal(ctx)), slices.DeleteFunc(slices.Clone(elsewhere), isPending)...)
+	failed := lastOf(ctx, all, func(f shared.Found) bool { return isLastFailed(ctx, h, f) })
+	pending := lastOf(ctx, elsewhere, func(f shared.Found) bool { return isPending(f) && isOwn(ctx, f) })
+	if pending.Started.After(failed.Started) && (pending.Session == tool.Session(ctx) || failed.Session != tool.Session(ctx)) {
+		return "", pendingElsewhere(pending.ID, failed.ID)
+	}
+	return failed.ID, nil
+}
+
+// lastOf returns the newest of the executions that are selected; preferably of the caller's session.
+func lastOf(ctx context.Context, all []shared.Found, selected func(shared.Found) bool) journal.Header {
+	var last, same journal.Header
+	for _, f := range all {
+		if !selected(f) {
 			continue
 		}
 		if f.Started.After(last.Started) {
@@ -41,7 +52,21 @@ func (h *History) LastFailed(ctx context.Context) (string, error) {
 			same = f.Header
 		}
 	}
-	return cmp.Or(same.ID, last.ID), nil
+	if same.ID != "" {
+		return same
+	}
+	return last
+}
+
+// pendingElsewhere is the error for a caller whose last execution runs on another gateway, which may have died. One that has lost its answer
+// must not run the program from its start. before is the last one that failed, "" for none.
+func pendingElsewhere(id, before string) error {
+	e := &tool.Error{Kind: tool.Invalid, Message: "the last one, " + id + ", still runs on another gateway, or that was lost a moment ago"}
+	e.Hint = fmt.Sprintf("resume=%q when it has ended, in some seconds; to run its program from its start would repeat its calls", id)
+	if before != "" {
+		e.Hint += fmt.Sprintf("; resume=%q for the one that failed before", before)
+	}
+	return e
 }
 
 // lastFailedHere returns the newest journals of this gateway, but for those of programs that succeeded and were answered.
@@ -72,7 +97,16 @@ func ranElsewhere(ctx context.Context, h *History, succeeded bool) ([]shared.Fou
 
 // isLastFailed reports whether the caller can resume an execution as its last one.
 func isLastFailed(ctx context.Context, h *History, f shared.Found) bool {
-	return isOwn(ctx, f) && f.Resumed == "" && (f.Kept || f.Lost || EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK) && !orphan(h, f.Contents)
+	return isOwn(ctx, f) && f.Resumed == "" && (f.Kept || f.Lost || !succeeded(f)) && !orphan(h, f.Contents)
+}
+
+func succeeded(f shared.Found) bool {
+	return EndOf(f.Contents, time.Time{}).Record.Status == sandbox.OK
+}
+
+// isPending reports whether a program of another gateway has not ended, or was not answered, as far as is known of that gateway.
+func isPending(f shared.Found) bool {
+	return !f.Kept && !f.Lost && (f.Over == nil || succeeded(f))
 }
 
 // isOwn reports whether a program is one that the caller ran at this endpoint, and not of a workflow.

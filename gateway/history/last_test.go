@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"sallyport/internal/journal"
@@ -48,7 +49,6 @@ func TestLastElsewhere(t *testing.T) {
 		}
 		one.write(t, h, ended(id, "ada", "failed"))
 	}
-	one.write(t, journal.Header{ID: "e-runs", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()}, "")
 	one.write(t, journal.Header{ID: "e-bob", Principal: "bob", Session: "s-1", Gateway: one.Copies.Gateway()}, ended("e-bob", "bob", "failed"))
 	two.wantLast(ada, t, "e-failed")
 	two.wantLast(tool.WithSession(ada, "s-3"), t, "e-later")
@@ -57,10 +57,26 @@ func TestLastElsewhere(t *testing.T) {
 	for _, other := range []string{"", "eve", "ADA", "../ada"} {
 		two.wantLast(tool.WithSession(tool.WithPrincipal(t.Context(), other), "s-1"), t, "")
 	}
+	one.write(t, journal.Header{ID: "e-runs", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()}, "")
+	wantPending(ada, t, two, "e-runs")
+	one.write(t, journal.Header{ID: "e-not-answered", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()}, ended("e-not-answered", "ada", "ok"))
+	wantPending(ada, t, two, "e-not-answered")
 	one.leave(t, "e-left", "")
 	two.wantLast(ada, t, "e-left")
 	lostAnswerElsewhere(ada, t, one, two)
 	resumedHere(ada, t, one, two)
+}
+
+// wantPending: a caller whose last program runs on another gateway, which may have died, is told so. Others are not.
+func wantPending(ada context.Context, t *testing.T, two *sharing, id string) {
+	t.Helper()
+	got, err := two.LastFailed(ada)
+	if got != "" || err == nil || !strings.Contains(err.Error(), id+", still runs on another gateway") || !strings.Contains(err.Error(), `resume="e-failed" for the one that failed before`) {
+		t.Errorf("the last one runs elsewhere: %q, %v", got, err)
+	}
+	two.wantLast(tool.WithSession(ada, "s-2"), t, "e-later")
+	two.wantLast(tool.WithEndpoint(ada, "desk"), t, "e-endpoint")
+	two.wantLast(tool.WithPrincipal(t.Context(), "bob"), t, "e-bob")
 }
 
 // lostAnswerElsewhere: a program that succeeded is resumed only if its gateway was lost before it answered.

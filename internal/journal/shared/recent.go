@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// Found is what a copy says of an execution that has ended, or whose gateway was lost.
+// Found is what a copy says of an execution.
 type Found struct {
 	*journal.Contents
 	// Lost: the gateway that ran it has died, and the execution is not on record.
@@ -28,7 +28,7 @@ type Query struct {
 	Most int
 }
 
-// Recent returns copies, the newest first. Those of programs that run, and those that cannot be read, are left out.
+// Recent returns copies, the newest first. Those that cannot be read are left out.
 func (j *Journals) Recent(ctx context.Context, q Query) (all []Found, err error) {
 	if j == nil {
 		return nil, nil
@@ -49,10 +49,7 @@ func (j *Journals) Recent(ctx context.Context, q Query) (all []Found, err error)
 		if err != nil || contents.ID != e.Key[1] {
 			continue
 		}
-		f := Found{contents, !contents.Kept && !j.in.Alive(ctx, contents.Gateway)}
-		if contents.Over != nil || f.Lost {
-			all = append(all, f)
-		}
+		all = append(all, Found{contents, !contents.Kept && !j.in.Alive(ctx, contents.Gateway)})
 	}
 	return all, nil
 }
