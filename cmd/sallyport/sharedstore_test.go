@@ -42,6 +42,10 @@ func TestSharedStore(t *testing.T) {
 	}
 	_ = one.cmd.Wait() // killed
 	killed := time.Now()
+	var same workflow.Run // the client has lost the answer, and asks another gateway again
+	if two.api(t, http.MethodPost, "/workflows/long/runs", `{"key":"k","wait":60}`, &same); same.ID != long.ID || same.Status != workflow.OK {
+		t.Errorf("the run %s started again with its key: %+v", long.ID, same)
+	}
 	testutil.Eventually(t, "the other gateway ends the run", 60*time.Second, func() bool {
 		return two.run(t, long.ID).Status == workflow.OK
 	})

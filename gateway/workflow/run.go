@@ -12,6 +12,7 @@ import (
 
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -27,6 +28,7 @@ var errReleased = errors.New("the run is no longer owned by this engine")
 type failure struct {
 	fault    Fault
 	canceled bool
+	refused  bool // nothing was done, because the store of records did not answer
 }
 
 // Error returns the message of the fault.
@@ -173,7 +175,7 @@ func (r *run) newFailure(outer, inner context.Context, path string, line int, er
 		return errReleased
 	}
 	if cause := context.Cause(outer); cause != nil {
-		return &failure{faultOf(cause, path, line), true}
+		return &failure{fault: faultOf(cause, path, line), canceled: true}
 	}
 	f, known := errors.AsType[*failure](err)
 	if cause := context.Cause(inner); cause != nil {
@@ -188,7 +190,7 @@ func (r *run) newFailure(outer, inner context.Context, path string, line int, er
 	if e := tool.AsError(err); e.Kind == tool.Internal && e.Err != nil {
 		r.engine.log.Error("step of a run failed", "run", r.id, "step", path, "error", e.Err)
 	}
-	return &failure{fault: faultOf(err, path, line)}
+	return &failure{fault: faultOf(err, path, line), refused: errors.Is(err, store.ErrUnreachable)}
 }
 
 const (

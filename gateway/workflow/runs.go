@@ -6,10 +6,12 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -132,16 +134,33 @@ func (e *Engine) answered(ctx context.Context, run Run) bool {
 	})
 }
 
+// elsewhereInterval is how often a run of another gateway is looked at.
+const elsewhereInterval = 500 * time.Millisecond
+
+// findActive finds a run. While another gateway has it, or is about to adopt it, it waits until this one has it or the run is enough.
+func findActive(ctx context.Context, e *Engine, id string, enough func(Run) bool) (Run, *live, error) {
+	for {
+		run, l, err := e.find(ctx, id)
+		if err != nil || l != nil || run.Status.Over() || !e.opts.Records.Shared() || enough(run) {
+			return run, l, err
+		}
+		if sleep.For(ctx, elsewhereInterval) != nil {
+			return run, nil, tool.AsError(context.Cause(ctx))
+		}
+	}
+}
+
 func (e *Engine) waitUntil(ctx context.Context, id string, enough func(Run) bool) (Run, error) {
-	run, l, err := e.find(ctx, id)
-	if err != nil || l == nil {
-		if err == nil && !run.Status.Over() {
-			return run, &tool.Error{Kind: tool.Invalid, Message: "run " + run.ID + " is not active here", Hint: "sallyport workflow resume " + run.ID}
-		}
-		if err != nil {
-			return run, err
-		}
+	run, l, err := findActive(ctx, e, id, enough)
+	switch {
+	case err != nil:
+		return run, err
+	case l == nil && run.Status.Over():
 		return e.load(ctx, id)
+	case l == nil && !enough(run):
+		return run, &tool.Error{Kind: tool.Invalid, Message: "run " + run.ID + " is not active here", Hint: "sallyport workflow resume " + run.ID}
+	case l == nil:
+		return run, nil
 	}
 	for {
 		run, changed, left := l.state.snapshot()

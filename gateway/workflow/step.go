@@ -39,7 +39,7 @@ func (r result) error(unreadable error) error {
 		if r.fault != nil {
 			f = *r.fault
 		}
-		return &failure{f, r.status == outcomeCanceled}
+		return &failure{fault: f, canceled: r.status == outcomeCanceled}
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (res
 			return out, err
 		}
 		fault := faultOf(err, at.path, n.Line)
-		until := time.Now().Add(n.retryDelay(attempt))
+		until := time.Now().Add(n.retryDelay(attempt, err))
 		if err := r.log.write(ctx, Event{Kind: Retrying, Path: at.path, Attempt: attempt, Error: &fault, Until: until.UTC()}); err != nil {
 			return result{}, err
 		}
@@ -155,8 +155,21 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (res
 	}
 }
 
+// refused reports whether an attempt did nothing, because the store of records did not answer. It is repeated until the store does: a run
+// that was accepted does not fail because servers are away for a while.
+func refused(err error) bool {
+	f, ok := errors.AsType[*failure](err)
+	return ok && f.refused && f.fault.Kind == tool.Busy
+}
+
+// refusedDelay is the delay after an attempt that was refused.
+const refusedDelay = 2 * time.Second
+
 // shouldRetry reports whether a step is retried after a failed attempt.
 func (n *node) shouldRetry(attempt int, err error) bool {
+	if refused(err) {
+		return true
+	}
 	if n.Retry == nil || attempt > n.Retry.Count || errors.Is(err, errReleased) {
 		return false
 	}
@@ -168,7 +181,10 @@ func (n *node) shouldRetry(attempt int, err error) bool {
 }
 
 // retryDelay returns the delay after a failed attempt.
-func (n *node) retryDelay(attempt int) time.Duration {
+func (n *node) retryDelay(attempt int, err error) time.Duration {
+	if refused(err) {
+		return refusedDelay
+	}
 	wait, most := n.Retry.Wait, n.Retry.Max
 	if wait == 0 {
 		wait = time.Second

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -229,6 +231,33 @@ func TestRestOverReopen(t *testing.T) {
 			t.Errorf("it is %s after %v and %d calls: %v", r.Status, time.Since(begun.Started), len(d.recordedCalls()), err)
 		}
 		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRefusedByStore: a step that was refused because the store of records does not answer is tried again until it does. Nothing else that
+// is busy is.
+func TestRefusedByStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, refusals := standard(), 4
+		d.tools["put"] = func(context.Context, map[string]any) (any, error) {
+			if refusals--; refusals >= 0 {
+				return nil, toolcall.Unavailable(fmt.Errorf("write: %w", store.ErrUnreachable))
+			}
+			return "done", nil
+		}
+		d.tools["busy"] = func(context.Context, map[string]any) (any, error) {
+			return nil, &tool.Error{Kind: tool.Busy, Message: "too many calls"}
+		}
+		e := engine(t, d, workflow.Options{}, map[string]string{"flow": "steps: [{id: p, tool: t.put}, {id: b, tool: t.busy}]"})
+		begun := time.Now()
+		r := run(t, e, workflow.Start{Workflow: "flow"})
+		if r.Error == nil || r.Error.Step != "b" || r.Error.Message != "too many calls" || time.Since(begun) != 8*time.Second {
+			t.Errorf("it is %s after %v: %+v", r.Status, time.Since(begun), r.Error)
+		}
+		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
 	})
