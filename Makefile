@@ -185,6 +185,13 @@ chaos: prereq-demo build runsc ## kill a real gateway KILLS (40) times during ca
 	@"$(BIN)/chaos" -sallyport "$(BIN)/sallyport" -kills "$(KILLS)" $(ARGS)
 	@"$(BIN)/chaos" -sallyport "$(BIN)/sallyport" -kills "$(KILLS)" -clients "$(CLIENTS)" $(ARGS)
 
+FAULTS ?= 200
+
+.PHONY: chaos-cluster
+chaos-cluster: prereq-demo build runsc ## kill, pause, cut off and slow down members of a cluster FAULTS (200) times under the load of CLIENTS (4), count what is done, and keep the result (root); ARGS="-seed 7 -v"
+	@$(STEP) "building the campaign" go build $(VCS) -o "$(BIN)/chaos" ./bench/chaos
+	@"$(BIN)/chaos" -sallyport "$(BIN)/sallyport" -cluster -kills "$(FAULTS)" -clients "$(CLIENTS)" -out bench/results/chaos-cluster.txt $(ARGS)
+
 .PHONY: bench-cluster
 bench-cluster: prereq-demo build runsc ## programs on workers next to the same on the gateway's machine, and throughput with 1, 2 and 4 workers (minutes; quiet machine); ARGS="-only compare -n 20"
 	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/cluster" ./bench/cluster

@@ -17,11 +17,7 @@ import (
 func TestKilledUnderLoad(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()
-	seed, err := strconv.ParseUint(os.Getenv("KILLTEST_SEED"), 10, 64)
-	if err != nil {
-		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
-	}
-	t.Logf("KILLTEST_SEED=%d", seed)
+	seed := killtestSeed(t)
 	report, err := killtest.Run(t.Context(), killtest.Options{
 		Command: func(args ...string) *exec.Cmd {
 			return exec.CommandContext(context.WithoutCancel(t.Context()), "sallyport", args...)
@@ -36,4 +32,15 @@ func TestKilledUnderLoad(t *testing.T) {
 	for _, problem := range report.Problems {
 		t.Error(problem)
 	}
+}
+
+// killtestSeed returns the seed of a campaign, and logs it.
+func killtestSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("KILLTEST_SEED"), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	}
+	t.Logf("KILLTEST_SEED=%d", seed)
+	return seed
 }

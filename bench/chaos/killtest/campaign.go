@@ -1,6 +1,7 @@
 package killtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,23 +39,36 @@ type Report struct {
 
 // String returns the counts in one line.
 func (r Report) String() string {
-	return fmt.Sprintf("%d kills, %d jobs: %d completed, %d ended with an error, %d resumed, %d questions, %d calls that must not be made twice: %d made twice",
-		r.Kills, r.Jobs, r.Completed, r.Failed, r.Resumed, r.Asked, r.Calls, r.Doubles)
+	return r.counts("kills")
+}
+
+func (r Report) counts(faults string) string {
+	return fmt.Sprintf("%d %s, %d jobs: %d completed, %d ended with an error, %d resumed, %d questions, %d calls that must not be made twice: %d made twice",
+		r.Kills, faults, r.Jobs, r.Completed, r.Failed, r.Resumed, r.Asked, r.Calls, r.Doubles)
 }
 
 // campaign is a running campaign.
 type campaign struct {
 	Options
-	dir     string
-	ledger  ledger
-	bank    *bank
-	gateway *gateway
-	up      *gate
+	dir    string
+	ledger ledger
+	bank   *bank
+	up     *gate
+	// api is a principal with a token, at a gateway.
+	api func(token string) api
+	// tries is how often a client tries to complete a job, again how long it waits before it asks again.
+	tries int
+	again time.Duration
+	// unlisted is what a client resumes whose execution is not in the list: "last" if it may still run on another gateway.
+	unlisted string
 
 	mu     sync.Mutex
 	report Report
 	jobs   []*outcome
 	ended  bool // no further jobs
+	// answers counts answers by their status, unless it is nil; longest is the time of the longest job.
+	answers map[string]int
+	longest time.Duration
 }
 
 // outcome is how a job ended.
@@ -72,32 +86,51 @@ func Run(ctx context.Context, o Options) (_ Report, err error) {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	c := &campaign{Options: o, dir: dir, ledger: ledger(filepath.Join(dir, "effects")), up: newGate()}
-	if c.bank, err = serveBank(c.ledger); err != nil {
+	c := newCampaign(o, dir)
+	listener, err := listenLocal()
+	if err != nil {
 		return Report{}, err
 	}
+	c.bank = serveBank(c.ledger, listener)
 	defer c.bank.close()
-	if err := c.prepare(); err != nil {
+	g, err := c.prepare()
+	if err != nil {
 		return Report{}, err
 	}
-	if err := c.gateway.start(ctx); err != nil {
+	if err := g.start(ctx); err != nil {
 		return Report{}, err
 	}
 	c.up.open()
-	defer func() { _ = c.gateway.process().Process.Kill() }() // after an error; else it has ended
+	defer func() { _ = g.process().Process.Kill() }() // after an error; else it has ended
+	if err := c.load(ctx, func() error { return c.killAll(ctx, g) }); err != nil {
+		return c.report, err
+	}
+	if err := c.check(ctx, []*gateway{g}); err != nil {
+		return c.report, err
+	}
+	if log := g.errorLog(); log != "" {
+		c.problem("the gateway logged errors:\n%s", log)
+	}
+	c.checkLeft()
+	return c.report, nil
+}
+
+func newCampaign(o Options, dir string) *campaign {
+	return &campaign{Options: o, dir: dir, ledger: ledger(filepath.Join(dir, "effects")), up: newGate(), tries: maxTries, again: 100 * time.Millisecond}
+}
+
+// load has clients do jobs until a function returns.
+func (c *campaign) load(ctx context.Context, until func() error) error {
 	var clients sync.WaitGroup
-	for i := range o.Clients {
+	for i := range c.Clients {
 		clients.Go(func() { c.client(ctx, i) })
 	}
-	err = c.killAll(ctx)
+	err := until()
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
 	clients.Wait()
-	if err != nil {
-		return c.report, err
-	}
-	return c.report, c.check(ctx)
+	return err
 }
 
 func (c *campaign) problem(format string, args ...any) {
@@ -106,33 +139,41 @@ func (c *campaign) problem(format string, args ...any) {
 	c.report.Problems = append(c.report.Problems, fmt.Sprintf(format, args...))
 }
 
-// prepare writes the settings and workflows.
-func (c *campaign) prepare() error {
+// prepare writes the settings and workflows of a gateway on this machine.
+func (c *campaign) prepare() (*gateway, error) {
 	listener, err := listenLocal()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.gateway = &gateway{dir: c.dir, address: listener.Addr().String(), command: c.Command}
+	g := &gateway{dir: c.dir, args: []string{"serve", "--http", listener.Addr().String()}, ready: listening, command: c.Command, begin: (*exec.Cmd).Start}
 	if err := listener.Close(); err != nil {
-		return err
+		return nil, err
 	}
+	c.api = func(token string) api {
+		return api{base: "http://" + listener.Addr().String(), token: token, transport: http.DefaultTransport, lost: func() {}}
+	}
+	return g, c.writeSettings(c.dir, fmt.Sprintf("sandbox: {runsc: %q, parallel: 4, pool: {min: 1, max: 2}}\n", c.Runsc))
+}
+
+// writeSettings writes the settings of a gateway, with more keys, and its workflows.
+func (c *campaign) writeSettings(dir, more string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "upstreams:\n  bank: {url: %q}\n  till: {command: %q, args: [", c.bank.url, c.Upstream[0])
 	for _, arg := range append(c.Upstream[1:], string(c.ledger)) {
 		fmt.Fprintf(&b, "%q, ", arg)
 	}
-	fmt.Fprintf(&b, "]}\napproval: {wait: 1s}\nsandbox: {runsc: %q, parallel: 4, pool: {min: 1, max: 2}}\nhttp:\n  operators: [person]\n  tokens:\n    person: person-token-of-a-test\n", c.Runsc)
+	fmt.Fprintf(&b, "]}\napproval: {wait: 1s}\n%shttp:\n  hosts: [%s]\n  operators: [person]\n  tokens:\n    person: person-token-of-a-test\n", more, anyGateway)
 	for i := range c.Clients {
 		fmt.Fprintf(&b, "    client%d: %s\n", i, token(i))
 	}
-	if err := os.WriteFile(filepath.Join(c.dir, "upstreams.yaml"), []byte(b.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "upstreams.yaml"), []byte(b.String()), 0o600); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(c.dir, "workflows"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, "workflows"), 0o700); err != nil {
 		return err
 	}
 	for name, text := range workflows {
-		if err := os.WriteFile(filepath.Join(c.dir, "workflows", name+".yaml"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "workflows", name+".yaml"), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
@@ -141,14 +182,15 @@ func (c *campaign) prepare() error {
 
 func token(i int) string { return fmt.Sprintf("client-%d-token-of-a-test", i) }
 
-func (c *campaign) api(token string) api { return api{"http://" + c.gateway.address, token} }
+// anyGateway is the name of all gateways of a cluster.
+const anyGateway = "gateway.test"
 
 func (c *campaign) dice(stream int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, uint64(stream))) //nolint:gosec // the same seed has to choose the same
 }
 
 // killAll kills the gateway at random moments, and starts it again.
-func (c *campaign) killAll(ctx context.Context) error {
+func (c *campaign) killAll(ctx context.Context, g *gateway) error {
 	dice := c.dice(1_000_000)
 	for range c.Kills {
 		c.awaitMoment(ctx, dice)
@@ -156,13 +198,13 @@ func (c *campaign) killAll(ctx context.Context) error {
 			return err
 		}
 		c.up.close()
-		if err := c.gateway.kill(); err != nil {
+		if err := g.kill(); err != nil {
 			return err
 		}
 		c.mu.Lock()
 		c.report.Kills++
 		c.mu.Unlock()
-		if err := c.gateway.start(ctx); err != nil {
+		if err := g.start(ctx); err != nil {
 			return err
 		}
 		c.up.open()
@@ -208,8 +250,10 @@ func (c *campaign) client(ctx context.Context, i int) {
 		if o.workflow != "" {
 			do = func(ctx context.Context) { c.workflow(ctx, own, o) }
 		}
+		began := time.Now()
 		do(ctx)
 		c.mu.Lock()
+		c.longest = max(c.longest, time.Since(began))
 		c.jobs = append(c.jobs, o)
 		c.mu.Unlock()
 		c.say("%s %s %s%s: %s", o.id, o.language, o.workflow, fmt.Sprint(o.calls), o.status)
@@ -234,13 +278,13 @@ const maxTries = 60
 // program runs the program of a job until it has ended.
 func (c *campaign) program(ctx context.Context, way door, o *outcome) {
 	resume := ""
-	for range maxTries {
+	for range c.tries {
 		c.up.wait(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		a := way.execute(ctx, o.job, resume)
-		o.status = a.status
+		c.answered(o, a)
 		c.say("%s resume %q: %s %.300q", o.id, resume, a.status, a.text)
 		if resume != "" {
 			c.count(func(r *Report) { r.Resumed++ })
@@ -250,7 +294,17 @@ func (c *campaign) program(ctx context.Context, way door, o *outcome) {
 			return
 		}
 	}
-	c.problem("%s: no end after %d tries", o.id, maxTries)
+	c.problem("%s: no end after %d tries", o.id, c.tries)
+}
+
+// answered notes an answer.
+func (c *campaign) answered(o *outcome, a answer) {
+	o.status = a.status
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers != nil {
+		c.answers[a.status]++
+	}
 }
 
 // next returns what a client resumes after an answer, as it is told to: "" to run the program from its start. over says that it has ended.
@@ -261,10 +315,23 @@ func (c *campaign) next(ctx context.Context, way door, o *outcome, a answer, res
 	case a.status == "held":
 		c.decide(ctx, o, a.asks)
 		return a.resume, false
+	case a.status == "busy":
+		pause(ctx, c.again)
+		return resume, false
 	case a.status == "interrupted":
 		return a.resume, false
 	case a.status == "ok":
 		return "", strings.Contains(a.text, o.done()) // else it resumed another one
+	}
+	return c.nextAfterError(ctx, o, a, resume)
+}
+
+// nextAfterError is next for an answer that is an error.
+func (c *campaign) nextAfterError(ctx context.Context, o *outcome, a answer, resume string) (_ string, over bool) {
+	switch {
+	case strings.Contains(a.text, notWritten), strings.Contains(a.text, noStore):
+		pause(ctx, c.again)
+		return a.resume, false
 	case lastSucceeded.MatchString(a.text):
 		return lastSucceeded.FindStringSubmatch(a.text)[1], false
 	case strings.Contains(a.text, "run the program without resume"):
@@ -272,7 +339,7 @@ func (c *campaign) next(ctx context.Context, way door, o *outcome, a answer, res
 	case a.status == "refused" && resumedBy.MatchString(a.text):
 		return resumedBy.FindStringSubmatch(a.text)[1], false
 	case a.status == "refused" && strings.Contains(a.text, "still runs"):
-		pause(ctx, 100*time.Millisecond)
+		pause(ctx, c.again)
 		return resume, false
 	case resume == "last" && !strings.Contains(a.text, o.id+"."): // it resumed another one, which failed
 		return "", false
@@ -286,7 +353,7 @@ func (c *campaign) find(ctx context.Context, way door, o *outcome) string {
 		pause(ctx, 50*time.Millisecond)
 		c.up.wait(ctx)
 		if found, err := way.find(ctx, o.job); err == nil {
-			return found
+			return cmp.Or(found, c.unlisted)
 		}
 	}
 	return ""
@@ -298,13 +365,13 @@ const maxResumes = 3
 // workflow starts the run of a job, and asks for it until it is over. A run that failed is resumed.
 func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {
 	resumes := 0
-	for range maxTries {
+	for range c.tries {
 		c.up.wait(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		a := way.launch(ctx, o.job)
-		o.status = a.status
+		c.answered(o, a)
 		c.say("%s: %s %.300q", o.id, a.status, a.text)
 		switch {
 		case a.lost():
@@ -322,7 +389,7 @@ func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {
 			return
 		}
 	}
-	c.problem("%s: no end after %d tries", o.id, maxTries)
+	c.problem("%s: no end after %d tries", o.id, c.tries)
 }
 
 func (c *campaign) count(f func(*Report)) {

@@ -9,14 +9,29 @@ import (
 	"time"
 )
 
-// check ends the gateway, and checks what it and the upstreams have left.
-func (c *campaign) check(ctx context.Context) error {
+// check ends the gateways, and checks what they and the upstreams have left.
+func (c *campaign) check(ctx context.Context, gateways []*gateway) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := c.gateway.stop(); err != nil {
-		c.problem("%v", err)
+	for _, g := range gateways {
+		if err := g.stop(); err != nil {
+			c.problem("%v", err)
+		}
 	}
+	if err := c.checkJobs(); err != nil {
+		return err
+	}
+	for _, g := range gateways {
+		if out, err := g.output("log", "verify"); err != nil {
+			c.problem("log verify: %v: %s", err, out)
+		}
+	}
+	return nil
+}
+
+// checkJobs compares all jobs with what was done.
+func (c *campaign) checkJobs() error {
 	time.Sleep(3 * maxDelay) // an upstream does what it had begun
 	done, err := c.ledger.counts()
 	if err != nil {
@@ -25,13 +40,6 @@ func (c *campaign) check(ctx context.Context) error {
 	for _, o := range c.jobs {
 		c.checkJob(o, done)
 	}
-	if out, err := c.gateway.verb("log", "verify").CombinedOutput(); err != nil {
-		c.problem("log verify: %v: %s", err, out)
-	}
-	if log := c.gateway.errorLog(); log != "" {
-		c.problem("the gateway logged errors:\n%s", log)
-	}
-	c.checkLeft()
 	return nil
 }
 
@@ -64,11 +72,15 @@ func (c *campaign) checkJob(o *outcome, done map[string]int) {
 // leftTime is how long what a gateway has left may take to end.
 const leftTime = time.Minute
 
-// checkLeft looks for processes, mounts, cgroups and sockets of the gateways.
-func (c *campaign) checkLeft() {
+// checkLeft looks for processes, mounts and sockets of the gateways, and for what other functions find.
+func (c *campaign) checkLeft(others ...func() []string) {
 	var left []string
 	for end := time.Now().Add(leftTime); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if left = c.left(); len(left) == 0 {
+		left = c.left()
+		for _, find := range others {
+			left = append(left, find()...)
+		}
+		if len(left) == 0 {
 			return
 		}
 	}

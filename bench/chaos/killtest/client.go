@@ -37,7 +37,14 @@ type door interface {
 const requestTime = 2 * time.Minute
 
 // api is a principal at the JSON API.
-type api struct{ base, token string }
+type api struct {
+	base, token string
+	// transport is the way to the gateway; lost is called when a request had no answer, or one that says nothing about what was done.
+	transport http.RoundTripper
+	lost      func()
+	// resend: a client that resumes its last execution sends its program, too. That execution may be an older one.
+	resend bool
+}
 
 // ask sends a request and reads its answer. status is 0 without an answer.
 func (c api) ask(ctx context.Context, method, path string, body, into any) (status int, text string, err error) {
@@ -53,14 +60,17 @@ func (c api) ask(ctx context.Context, method, path string, body, into any) (stat
 	if err != nil {
 		return 0, "", err
 	}
-	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	response, err := c.web().Do(request)
 	if err != nil {
+		c.lost()
 		return 0, "", err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if data, err = io.ReadAll(response.Body); err != nil {
+	if data, err = io.ReadAll(response.Body); err != nil || response.StatusCode >= http.StatusInternalServerError {
+		c.lost()
+	}
+	if err != nil {
 		return 0, "", err
 	}
 	if response.StatusCode != http.StatusOK || into == nil {
@@ -71,6 +81,9 @@ func (c api) ask(ctx context.Context, method, path string, body, into any) (stat
 
 // refusal is the answer for a request that was not served: 5xx says nothing about what was done.
 func refusal(status int, text string, err error) answer {
+	if err == nil && strings.Contains(text, noSandbox) {
+		return answer{status: "busy", text: text}
+	}
 	if err != nil || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 		return answer{status: "lost", text: fmt.Sprint(status, text, err)}
 	}
@@ -88,7 +101,10 @@ type approvalBrief struct {
 
 func (c api) execute(ctx context.Context, j *job, resume string) answer {
 	body := map[string]any{"code": j.code, "language": j.language}
-	if resume != "" {
+	switch {
+	case resume == "last" && c.resend:
+		body["resume"] = resume
+	case resume != "":
 		body = map[string]any{"resume": resume}
 	}
 	var got struct {
@@ -128,14 +144,14 @@ func (c api) find(ctx context.Context, j *job) (string, error) {
 // model is a client that speaks MCP, as the harness of a model does.
 type model struct{ api }
 
-// bearer adds a token to requests.
-type bearer string
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements [http.RoundTripper]: it adds the token.
+func (c api) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	return c.transport.RoundTrip(r)
 }
+
+func (c api) web() *http.Client { return &http.Client{Transport: c} }
 
 var approvalID = regexp.MustCompile(`\ba-[a-z0-9]{20,}\b`)
 
@@ -143,17 +159,22 @@ func (m model) execute(ctx context.Context, j *job, resume string) answer {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	arguments := map[string]any{"code": j.code, "language": j.language}
-	if resume != "" {
+	switch {
+	case resume == "last" && m.resend:
+		arguments["resume"] = resume
+	case resume != "":
 		arguments = map[string]any{"code": "", "resume": resume}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "killtest", Version: "1"}, nil)
-	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: m.base + "/mcp", HTTPClient: &http.Client{Transport: bearer(m.token)}, MaxRetries: -1}, nil)
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: m.base + "/mcp", HTTPClient: m.web(), MaxRetries: -1}, nil)
 	if err != nil {
+		m.lost()
 		return answer{status: "lost", text: err.Error()}
 	}
 	defer func() { _ = session.Close() }()
 	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "execute_code", Arguments: arguments})
 	if err != nil {
+		m.lost()
 		return answer{status: "lost", text: err.Error()}
 	}
 	var b strings.Builder
@@ -165,14 +186,30 @@ func (m model) execute(ctx context.Context, j *job, resume string) answer {
 	return m.read(j, b.String(), result.IsError)
 }
 
+// toResume matches the id of an execution to resume.
+var toResume = regexp.MustCompile(`resume=\\?"(e-[a-z0-9]+)\\?"`)
+
+const (
+	// noStore is the error for new work, and calls of programs, while the store does not answer: nothing was done.
+	noStore = "the store of records does not answer"
+	// noSandbox is the error while no worker can be reached.
+	noSandbox = "the sandbox could not be started"
+	// notWritten is the error of a program whose calls could not be put on record, while the store did not answer: they were not made.
+	notWritten = "the journal cannot be written"
+)
+
 // read understands the text as a model would.
 func (m model) read(j *job, text string, failed bool) answer {
 	a := answer{status: "failed", text: text, resume: "last"}
 	switch {
 	case strings.HasPrefix(text, "held"):
 		a.status, a.asks = "held", approvalID.FindAllString(text, -1)
+	case strings.HasPrefix(text, "interrupted") && toResume.MatchString(text):
+		a.status, a.resume = "interrupted", toResume.FindStringSubmatch(text)[1]
 	case strings.HasPrefix(text, "JOB "): // maybe of another job
 		a.status = "ok"
+	case failed && (strings.HasPrefix(text, noStore) || strings.HasPrefix(text, noSandbox)):
+		a.status, a.resume = "busy", ""
 	case failed:
 		a.status = "refused"
 	}

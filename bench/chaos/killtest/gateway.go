@@ -2,6 +2,7 @@ package killtest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,11 +19,13 @@ import (
 
 func listenLocal() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
 
-// gateway is a gateway that is killed and started again, at the same address.
+// gateway is a gateway that is killed and started again, at the same address; or a worker.
 type gateway struct {
 	dir     string
-	address string
+	args    []string // of the command
+	ready   *regexp.Regexp
 	command func(args ...string) *exec.Cmd
+	begin   func(*exec.Cmd) error // starts a command
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -48,37 +51,69 @@ func (g *gateway) verb(args ...string) *exec.Cmd {
 
 var listening = regexp.MustCompile(`address=(\S+)`)
 
-// start starts the gateway, and returns when it listens.
+// start starts the gateway, and returns when it is ready. One that cannot start, as without a majority of its servers, is started again.
 func (g *gateway) start(ctx context.Context) error {
-	cmd := g.verb("serve", "--http", g.address)
+	for end := time.Now().Add(startTime); ; pause(ctx, time.Second) {
+		ready, err := g.startOnce(ctx, time.Until(end))
+		if ready || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%s does not start:\n%s", g.args[0], g.errorLog())
+		}
+	}
+}
+
+// startOnce starts the process, and waits until it is ready or has ended.
+func (g *gateway) startOnce(ctx context.Context, limit time.Duration) (ready bool, err error) {
+	cmd := g.verb(g.args...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := cmd.Start(); err != nil {
-		return err
+	if err := g.begin(cmd); err != nil {
+		return false, err
 	}
 	g.mu.Lock()
 	g.cmd = cmd
 	g.mu.Unlock()
-	up := make(chan struct{})
+	up, ended := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(ended)
 		lines, once := bufio.NewScanner(stderr), sync.OnceFunc(func() { close(up) })
 		for lines.Scan() {
 			g.note(lines.Text())
-			if listening.MatchString(lines.Text()) {
+			if g.ready.MatchString(lines.Text()) {
 				once()
 			}
 		}
 	}()
 	select {
 	case <-up:
-		return nil
-	case <-time.After(startTime):
-		return errors.Join(errors.New("the gateway does not listen"), g.kill())
+		return true, nil
+	case <-ended:
+		_ = cmd.Wait() // the caller starts it again
+		return false, nil
+	case <-time.After(limit):
+		return false, errors.Join(fmt.Errorf("%s is not ready", g.args[0]), g.kill())
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
+}
+
+// output runs a command on the settings and data of the gateway, and returns what it prints.
+func (g *gateway) output(args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := g.verb(args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := g.begin(cmd); err != nil {
+		return "", err
+	}
+	err := cmd.Wait()
+	return out.String(), err
 }
 
 // note keeps what the gateway logs as an error.
@@ -104,8 +139,8 @@ func (g *gateway) kill() error {
 	}
 	err := cmd.Process.Kill()
 	_ = cmd.Wait() // killed
-	if errors.Is(err, os.ErrProcessDone) {
-		return errors.New("the gateway has ended by itself")
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); errors.Is(err, os.ErrProcessDone) || ok && !status.Signaled() {
+		return fmt.Errorf("%s has ended by itself: %s\n%s", g.args[0], cmd.ProcessState, g.errorLog())
 	}
 	return err
 }

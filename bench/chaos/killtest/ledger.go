@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -115,14 +116,10 @@ func (b *bank) close() {
 	b.work.Wait()
 }
 
-func serveBank(l ledger) (*bank, error) {
-	listener, err := listenLocal()
-	if err != nil {
-		return nil, err
-	}
+func serveBank(l ledger, listener net.Listener) *bank {
 	server := l.server("bank")
 	b := &bank{url: fmt.Sprintf("http://%s/mcp", listener.Addr())}
 	b.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)}
 	b.work.Go(func() { _ = b.server.Serve(listener) })
-	return b, nil
+	return b
 }
