@@ -236,7 +236,8 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	} else if s.share && a.DataDir() != "" {
 		sv.standby = &standby{app: a, load: load, log: log}
 	}
-	sv.openAPI(a.DataDir(), opts)
+	sv.openAPI(opts)
+	sv.openKey(ctx, a.DataDir(), records)
 	defer a.startBackground(ctx, sv, d, load)()
 	if err := serve(ctx, sv); err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -252,12 +253,22 @@ func loadOf(g *gateway.Gateway) func() store.Load {
 	}
 }
 
-// openAPI makes the handler of the API and the key of what clients carry between requests.
-func (s *service) openAPI(dataDir string, opts *httpapi.Options) {
+// openAPI makes the handler of the API.
+func (s *service) openAPI(opts *httpapi.Options) {
 	opts.Guides = func() map[string]string { return mcpserver.ToolDescriptions(s.gateway.Service(), s.tools()) }
 	s.api = httpapi.New(s.rateLimitedService(""), opts)
 	s.signalReady = sync.OnceFunc(func() { close(s.clientReady) })
+}
+
+// openKey opens the key of what clients carry between requests: that of all gateways which share a store, else one of its own.
+func (s *service) openKey(ctx context.Context, dataDir string, records *store.Store) {
 	var err error
+	if records.Shared() {
+		if s.key, err = statekey.Shared(ctx, records); err == nil {
+			return
+		}
+		s.log.Warn("other gateways do not know the tasks and pending calls of this one's clients, until it is restarted", "error", err)
+	}
 	if s.key, err = statekey.Of(dataDir); err != nil {
 		s.log.Warn("answers of clients are lost at a restart", "error", err)
 	}
