@@ -77,6 +77,9 @@ func (e *Environments) CheckEnvironment(ctx context.Context, name string) (strin
 			return "", cmp.Or(made.failure(), err)
 		}
 	}
+	if known && onWorkers(e) {
+		return checkElsewhere(ctx, e, made)
+	}
 	return e.contents(ctx, made), nil
 }
 
@@ -91,7 +94,7 @@ func (e *Environments) contents(ctx context.Context, made *building) string {
 		if v := e.version(ctx, i, made.key, e.limits()); v != "" {
 			part += " " + v
 		}
-		if n, err := deps.List(i, made.sites[i]...); err == nil {
+		if n, err := deps.List(i, made.sites[i]...); err == nil && !onWorkers(e) {
 			part += fmt.Sprintf(", %d packages", len(n))
 		}
 		parts = append(parts, part)

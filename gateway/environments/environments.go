@@ -285,15 +285,26 @@ func (m *building) retryDue() bool {
 
 // build builds the sandbox environment of a recipe and registers it with the host.
 func (e *Environments) build(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
+	if onWorkers(e) {
+		return r.name, nil, nil
+	}
 	host, release, err := e.opts.Sandboxes.Local()
 	if err != nil {
 		return "", nil, err
 	}
 	defer release()
+	env, sites, err := compose(ctx, e, host, r)
+	if err == nil {
+		key, err = host.Define(r.name, env)
+	}
+	return key, sites, err
+}
+
+// compose makes what a recipe consists of. It returns the folders with packages, too.
+func compose(ctx context.Context, e *Environments, host *sandbox.Host, r recipe) (env sandbox.Environment, sites map[sandbox.Interpreter][]string, err error) {
 	settings, _ := e.settings(r.name)
-	env, err := e.root(ctx, settings)
-	if err != nil {
-		return "", nil, err
+	if env, err = e.root(ctx, settings); err != nil {
+		return env, nil, err
 	}
 	root := env
 	sites = map[sandbox.Interpreter][]string{}
@@ -303,7 +314,7 @@ func (e *Environments) build(ctx context.Context, r recipe) (key string, sites m
 			err = e.checkBase(r.name, base)
 		}
 		if err != nil {
-			return "", nil, err
+			return env, nil, err
 		}
 		base.AddTo(&env)
 		sites[sandbox.Python] = base.Sites
@@ -312,15 +323,12 @@ func (e *Environments) build(ctx context.Context, r recipe) (key string, sites m
 		request.Environment = root
 		layer, err := e.install(ctx, host, request)
 		if err != nil {
-			return "", nil, err
+			return env, nil, err
 		}
 		layer.AddTo(&env)
 		sites[request.Interpreter] = append([]string{layer.Dir}, sites[request.Interpreter]...)
 	}
-	if key, err = host.Define(r.name, env); err != nil {
-		return "", nil, err
-	}
-	return key, sites, nil
+	return env, sites, nil
 }
 
 // root returns the root file system and its interpreters.
@@ -346,7 +354,7 @@ func (e *Environments) root(ctx context.Context, settings config.Environment) (e
 	return env, nil
 }
 
-// NodePackages returns a function that reports whether an environment has an npm package. For a foreign root or image it is always true.
+// NodePackages returns a function that reports whether an environment has an npm package. For a foreign root or image, and on workers, it is always true.
 func (e *Environments) NodePackages(key string) func(name string) bool {
 	if key == "" {
 		return nil
@@ -356,7 +364,7 @@ func (e *Environments) NodePackages(key string) func(name string) bool {
 	for r, m := range e.builds {
 		if m.ready() && m.key == key {
 			settings, _ := e.settings(r.name)
-			if settings.Image != "" || settings.Root != "" {
+			if settings.Image != "" || settings.Root != "" || onWorkers(e) {
 				return func(string) bool { return true }
 			}
 			return func(name string) bool { return slices.Contains(m.modules, name) }

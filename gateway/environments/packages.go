@@ -91,6 +91,9 @@ func (e *Environments) installed(ctx context.Context, interpreter sandbox.Interp
 	if _, known := e.settings(name); !known {
 		return nil, nil
 	}
+	if onWorkers(e) {
+		return nil, errPackagesElsewhere(name)
+	}
 	made := e.startBuild(e.recipe(tool.Principal(ctx), name))
 	if err := made.wait(ctx, name); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -90,13 +91,16 @@ func (d *decoder) nodePackages(at path, n *yaml.Node, p *NodePackages) {
 
 func (c *Config) environmentProblems(at path) []problem {
 	var all []problem
-	if c.Sandbox.Remote != "" && len(c.Environments) > 0 {
+	if c.Sandbox.Remote != "" && c.Sandbox.Remote != RemoteWorkers && len(c.Environments) > 0 {
 		all = append(all, problem{at: at, onKey: true, message: `"environments" are made on this machine, and with "remote" under "sandbox" programs run on another one: leave out one of the two`})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Environments)) {
 		under := at.To(name)
 		if !upstreamName.MatchString(name) {
 			all = append(all, problem{at: under, onKey: true, message: fmt.Sprintf(`%.40q cannot name an environment: a letter, then letters, digits, "-" and "_", at most 64`, name)})
+		}
+		if e := (Environment{Description: c.Environments[name].Description}); c.Sandbox.Remote == RemoteWorkers && !reflect.DeepEqual(c.Environments[name], e) {
+			all = append(all, problem{at: under, onKey: true, message: `with "remote: workers" under "sandbox", workers make environments (sallyport worker --environments FILE): leave all but "description" out`})
 		}
 		all = append(all, c.Environments[name].problems(under)...)
 	}

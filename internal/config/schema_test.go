@@ -133,7 +133,7 @@ var unknownToSchema = strings.Fields(
 	// Other files, references and variables.
 	"env_file env_file_empty env_file_line env_file_missing env_file_open references variables recognizer_ca workspaces_secrets plugin_name " +
 		// Values and keys that depend on each other.
-		"auth auth_issuer auth_key egress_budget isolate_remote http operators sandbox_remote_environments sandbox_workers store_user " +
+		"auth auth_issuer auth_key egress_budget isolate_remote http operators sandbox_remote_environments sandbox_workers sandbox_workers_environments store_user " +
 		// Forms of values that no pattern of JSON Schema says: globs, names in programs, addresses.
 		"names_of_tools sandbox_remote hint_home registry " +
 		// Of two keys with one name, the schema sees one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -205,7 +206,8 @@ func (c *Client) Warm(jobs ...sandbox.Job) {
 		if err != nil {
 			return err
 		}
-		return l.request(ctx, pathWarm, jobs, nil)
+		known := slices.DeleteFunc(slices.Clone(jobs), func(job sandbox.Job) bool { return !l.worker.hasEnvironment(job.Environment) })
+		return l.request(ctx, pathWarm, known, nil)
 	})
 }
 

@@ -36,6 +36,8 @@ type jobHead struct {
 	Owner       string              `json:"owner,omitempty"`
 	// Files is set if the program has a workspace.
 	Files bool `json:"files,omitempty"`
+	// Environment is one of those that the worker has.
+	Environment string `json:"environment,omitempty"`
 	// StreamOutput asks for output while the program runs. Older workers ignore it.
 	StreamOutput bool `json:"printed,omitempty"`
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,8 +59,15 @@ type greeting struct {
 	Guest string `json:"guest"`
 	// Services are the names of the services that the worker has.
 	Services []string `json:"services,omitempty"`
+	// Environments are the names of the environments that the worker has.
+	Environments []string `json:"environments,omitempty"`
 	// Settings configure the worker's host.
 	Settings *hostOptions `json:"host,omitempty"`
+}
+
+// hasEnvironment reports whether a worker can run programs in an environment; all have "".
+func (here greeting) hasEnvironment(name string) bool {
+	return name == "" || slices.Contains(here.Environments, name)
 }
 
 // hostOptions are the fields of sandbox.Options that the gateway sets.

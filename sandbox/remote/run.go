@@ -37,9 +37,6 @@ func (c *Client) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 }
 
 func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
-	if job.Environment != "" {
-		return sandbox.Outcome{}, fmt.Errorf("run program: environments are not supported on %s", c.name)
-	}
 	ctx, leave, err := c.beginUse(ctx)
 	if err != nil {
 		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err)
@@ -48,6 +45,9 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 	l, err := c.readyLink(ctx)
 	if err != nil {
 		return sandbox.Outcome{}, err
+	}
+	if !l.worker.hasEnvironment(job.Environment) {
+		return sandbox.Outcome{}, fmt.Errorf("run program: %s does not have the environment %s", c.name, job.Environment)
 	}
 	x, err := l.open(pathRun)
 	if err != nil {
@@ -76,7 +76,10 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 }
 
 func sendJob(m *bridge.Messages, job sandbox.Job) error {
-	data, err := json.Marshal(jobHead{job.ID, job.Interpreter, job.Limits, job.Session, job.Owner, job.Workspace != nil, job.OnOutput != nil})
+	data, err := json.Marshal(jobHead{
+		ID: job.ID, Interpreter: job.Interpreter, Limits: job.Limits, Session: job.Session, Owner: job.Owner, Files: job.Workspace != nil,
+		Environment: job.Environment, StreamOutput: job.OnOutput != nil,
+	})
 	if err != nil {
 		return err
 	}

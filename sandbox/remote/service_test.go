@@ -106,7 +106,7 @@ func TestService(t *testing.T) {
 	testutil.Eventually(t, "the ended one is gone", 20*time.Second, func() bool { return len(m.services()) == 0 })
 }
 
-// TestServiceEnds: a service ends with its connection and with its gateway, also while it writes what nobody reads.
+// TestServiceEnds: a service ends with its connection and with its gateway, also while it writes what is not read.
 func TestServiceEnds(t *testing.T) {
 	t.Parallel()
 	m := newServiceMachine(t)

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,7 +84,7 @@ func (w *worker) greet() (there greeting, err error) {
 	if err != nil {
 		return there, err
 	}
-	here := greeting{Sallyport: "worker", Compat: Here(), Version: w.opts.Version, Guest: guest, Services: w.opts.services()}
+	here := greeting{Sallyport: "worker", Compat: Here(), Version: w.opts.Version, Guest: guest, Services: w.opts.services(), Environments: slices.Sorted(maps.Keys(w.opts.Host.Environments))}
 	if err := writeLine(w.wire, here); err != nil {
 		return there, err
 	}
@@ -259,7 +261,7 @@ func (x *execution) handleMessage(kind byte, data []byte) error {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return fmt.Errorf("read job: %w", err)
 	}
-	x.job, x.hasFiles = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session, Owner: head.Owner}, head.Files
+	x.job, x.hasFiles = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session, Owner: head.Owner, Environment: head.Environment}, head.Files
 	x.owner.Store(&head.Owner)
 	x.job.OwnerAfter = func() string { return *x.owner.Load() }
 	x.streamOutput = head.StreamOutput

@@ -27,6 +27,8 @@ type Beat struct {
 	Lacks []sandbox.Interpreter `json:"lacks,omitempty"`
 	// Services are the names of [remote.WorkerOptions].Services.
 	Services []string `json:"services,omitempty"`
+	// Environments are the environments that its machine has, with the beginning of [sandbox.Environment].Digest.
+	Environments map[string]string `json:"environments,omitempty"`
 	// Since is when it joined.
 	Since time.Time `json:"since"`
 	// Draining is set when it takes no more programs, Left when it ends.
@@ -92,6 +94,9 @@ func parseBeat(data []byte) (b Beat, err error) {
 	}
 	if len(b.Services) > maxBeatServices || slices.ContainsFunc(b.Services, func(name string) bool { return !nameForm.MatchString(name) }) {
 		return b, errors.New("it has invalid services")
+	}
+	if err := checkEnvironments(b.Environments); err != nil {
+		return b, err
 	}
 	return b, labels.Check(b.Labels)
 }

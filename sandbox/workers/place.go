@@ -69,7 +69,7 @@ func (p *Pool) choose(job sandbox.Job, tried []string) (*member, error) {
 
 // usable reports whether a worker takes a program.
 func (p *Pool) usable(m *member, job sandbox.Job, tried []string) bool {
-	return !slices.Contains(m.Lacks, job.Interpreter) && p.available(m) && !slices.Contains(tried, m.Instance)
+	return !slices.Contains(m.Lacks, job.Interpreter) && m.hasEnvironment(job.Environment) && p.available(m) && !slices.Contains(tried, m.Instance)
 }
 
 // available reports whether a worker takes anything of this gateway. It is called with mu held.
@@ -131,12 +131,14 @@ func (p *Pool) remember(session, instance string) {
 
 // noneError says why no worker takes a program. It is called with mu held.
 func (p *Pool) noneError(job sandbox.Job) error {
-	others, draining, lacking := 0, false, false
+	others, draining, lacking, without := 0, false, false, []string(nil)
 	for _, m := range p.members {
 		if slices.Contains(m.Lacks, job.Interpreter) {
 			lacking = true
 		} else if !p.placeable(m.Worker) {
 			others++
+		} else if !m.hasEnvironment(job.Environment) {
+			without = append(without, m.Name)
 		} else if m.Draining {
 			draining = true
 		}
@@ -146,6 +148,8 @@ func (p *Pool) noneError(job sandbox.Job) error {
 		return fmt.Errorf("no worker can be reached: there is no connection to %s", p.opts.Server.URL)
 	case lacking:
 		return fmt.Errorf("no worker that takes programs has the interpreter %s: install it on their machines (`sallyport cluster status` shows what they lack)", job.Interpreter)
+	case len(without) > 0 && !draining:
+		return noEnvironmentError(job.Environment, without)
 	case draining:
 		return errors.New("no worker takes programs: those that have joined are draining")
 	case others > 0:

@@ -85,6 +85,7 @@ func TestHostileBeats(t *testing.T) {
 	hear("liar", victim, `{"seats":9,"left":true}`)
 	for _, text := range []string{
 		"", "{", `{"seats":0}`, `{"seats":99999}`, `{"seats":1,"busy":-1}`, `{"seats":1,"lacks":["\u001b"]}`, `{"seats":1,"labels":{"a":"\u001b[31m"}}`, `{"seats":1,"labels":{"A b":"c"}}`,
+		`{"seats":1,"environments":{"\u001b":""}}`, `{"seats":1,"environments":{"a":"\u001b"}}`, `{"seats":1,"environments":{"a":"0123456789abcdef"}}`,
 		`{"seats":1,"services":["\u001b"]}`, `{"seats":1,"services":["` + strings.Repeat(`a","`, maxBeatServices) + `"]}`,
 		`{"seats":1,"version":"` + strings.Repeat("v", 100) + `"}`, `{"seats":1,"x":"` + strings.Repeat("x", maxBeat) + `"}`,
 	} {
@@ -104,6 +105,33 @@ func TestHostileBeats(t *testing.T) {
 	}
 	if n := len(r.list()); n != maxWorkers || r.workers[victim] == nil {
 		t.Errorf("%d workers are known", n)
+	}
+}
+
+// TestChooseEnvironment: a program in an environment is on a worker that has it. The error names those that do not.
+func TestChooseEnvironment(t *testing.T) {
+	server := natscluster.Start(t, 1)
+	p := newPool(t, server, sandbox.Pool{})
+	p.mu.Lock()
+	p.opened = time.Now().Add(-time.Hour)
+	for name, environments := range map[string]map[string]string{"has": {"data": "01ab"}, "lacks": {"other": ""}, "none": nil} {
+		p.members[name] = &member{Worker: Worker{Name: name, Instance: name, Seen: time.Now(), Beat: Beat{Seats: 4, Environments: environments}}}
+	}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		clear(p.members) // they have no clients
+		p.mu.Unlock()
+	}()
+	job := sandbox.Job{Interpreter: sandbox.Python, Environment: "data"}
+	for range 3 {
+		if m, err := p.choose(job, nil); err != nil || m.Name != "has" {
+			t.Errorf("%+v, %v", m, err)
+		}
+	}
+	job.Environment = "new"
+	if _, err := p.choose(job, nil); err == nil || !strings.Contains(err.Error(), `environment "new" (has, lacks, none lack it)`) || !strings.Contains(err.Error(), "sallyport worker --environments") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -177,6 +177,7 @@ func (p *Pool) add(w Worker) error {
 			return errors.Join(err, client.Close())
 		}
 	}
+	p.reportDifferent(w)
 	p.log.Info("a worker has joined", "worker", w.Name, "seats", w.Seats, "version", w.Version)
 	p.members[w.Instance] = &member{Worker: w, client: client}
 	if len(p.jobs) > 0 && p.placeable(w) {

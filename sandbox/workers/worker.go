@@ -67,6 +67,9 @@ type worker struct {
 func Work(ctx context.Context, opts WorkerOptions) error {
 	w := &worker{opts: opts, log: opts.Logger, subjects: newSubjects(opts.Prefix), instance: rand.Text(), since: time.Now().UTC(), changed: make(chan struct{}, 1), open: map[string]*stream{}}
 	w.opts.Remote.Begin = w.begin
+	if err := checkEnvironments(environmentsOf(opts.Remote.Host)); err != nil {
+		return fmt.Errorf("join the cluster: %w", err)
+	}
 	conn, unanswered, err := opts.Server.Connect(
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			w.log.Warn("the servers report an error", "error", err)
@@ -164,7 +167,7 @@ func (w *worker) hear(text string) {
 // beat sends a beat, and reports whether the worker is drained.
 func (w *worker) beat(left bool) (drained bool) {
 	w.mu.Lock()
-	b := Beat{Version: w.opts.Remote.Version, Speaks: remote.Here(), Seats: w.opts.Seats, Busy: w.busy, Labels: w.opts.Labels, Lacks: w.opts.Lacks, Services: slices.Sorted(maps.Keys(w.opts.Remote.Services)), Since: w.since, Draining: w.held || !w.draining.IsZero(), Left: left}
+	b := Beat{Version: w.opts.Remote.Version, Speaks: remote.Here(), Seats: w.opts.Seats, Busy: w.busy, Labels: w.opts.Labels, Lacks: w.opts.Lacks, Services: slices.Sorted(maps.Keys(w.opts.Remote.Services)), Environments: environmentsOf(w.opts.Remote.Host), Since: w.since, Draining: w.held || !w.draining.IsZero(), Left: left}
 	drained = !w.draining.IsZero() && b.Busy == 0 && time.Since(w.draining) > drainGrace
 	w.mu.Unlock()
 	data, err := json.Marshal(b)

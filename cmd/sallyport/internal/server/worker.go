@@ -10,13 +10,16 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	guest "sallyport/codegen/runtime"
+	"sallyport/gateway/environments"
 	"sallyport/gateway/executor"
 	"sallyport/gateway/typecheck"
+	"sallyport/internal/config"
 	"sallyport/internal/labels"
 	"sallyport/internal/natsconn"
 	"sallyport/internal/tool"
@@ -35,6 +38,7 @@ type workerFlags struct {
 	sandbox         sandbox.Options
 	// checkers are the paths of the type checkers.
 	pyright, tsc string
+	environments string // the path of the settings that have them
 }
 
 // WorkerCommand returns the verb.
@@ -61,6 +65,8 @@ docs/how-to/remote-sandboxes.md.`,
 			switch {
 			case f.stdio && f.join != "":
 				return cli.Misuse(cmd, "--stdio and --join do not go together")
+			case f.stdio && f.environments != "":
+				return cli.Misuse(cmd, "--environments is for workers that join a cluster")
 			case f.stdio:
 				return a.work(cmd.Context(), f)
 			case f.join != "":
@@ -86,6 +92,7 @@ func (f *workerFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.sandbox.Runsc, "runsc", "", "use the runsc at `PATH` (default next to sallyport, then in PATH)")
 	flags.StringVar(&f.sandbox.Python, "python", "", "run Python programs with the python at `PATH`")
 	flags.StringVar(&f.sandbox.Node, "node", "", "run TypeScript programs with the node at `PATH`")
+	flags.StringVar(&f.environments, "environments", "", "make the environments of the settings in `FILE`, and run programs in them")
 	flags.StringVar(&f.pyright, "pyright", "", "check the types of Python programs with the pyright at `PATH` (default in PATH)")
 	flags.StringVar(&f.tsc, "tsc", "", "check the types of TypeScript programs with the tsc at `PATH` (default in PATH)")
 }
@@ -158,9 +165,11 @@ func (a *app) joinCluster(cmd *cobra.Command, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := tryHost(opts.Host); err != nil {
+	closed, err := a.prepare(cmd.Context(), f.environments, &opts.Host)
+	if err != nil {
 		return err
 	}
+	defer closed()
 	err = workers.Work(cmd.Context(), workers.WorkerOptions{Server: server, Prefix: f.prefix, Name: f.name, Seats: f.seats, Labels: has, Lacks: lacking(opts.Host), Remote: opts, Logger: log})
 	if err != nil {
 		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "docs/how-to/workers.md has the servers' configuration", Err: err}
@@ -179,13 +188,31 @@ func lacking(opts sandbox.Options) (names []sandbox.Interpreter) {
 	return names
 }
 
-// tryHost returns why this machine cannot run sandboxes.
-func tryHost(opts sandbox.Options) error {
-	host, err := sandbox.New(opts)
+// prepare returns why this machine cannot run sandboxes, or makes the environments of a file of settings, "" for none. They are kept until
+// closed is called.
+func (a *app) prepare(ctx context.Context, file string, opts *sandbox.Options) (closed func(), err error) {
+	host, err := sandbox.New(*opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return host.Close()
+	defer func() { err = errors.Join(err, host.Close()) }()
+	if file == "" {
+		return func() {}, nil
+	}
+	cfg, err := config.Sources{Getenv: a.Env}.Load(file)
+	if err != nil {
+		return nil, &cli.ConfigError{Err: err}
+	}
+	if len(cfg.Upstreams) > 0 || cfg.Sandbox.Remote != "" {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: file + " is for environments: a worker has no upstreams", Hint: "write `upstreams: {}` and environments"}
+	}
+	var source atomic.Pointer[config.Config]
+	source.Store(cfg)
+	opts.Environments, closed, err = environments.MakeAll(ctx, host, environments.Options{Settings: &source, CacheDir: a.CacheDir(), Logger: opts.Logger})
+	if err != nil {
+		return nil, &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "correct it in " + file + ", see docs/how-to/environments.md", Err: err}
+	}
+	return closed, nil
 }
 
 // stdioStream combines stdin and stdout into one stream.
