@@ -91,7 +91,7 @@ func (s *workersSite) appendTo(t *testing.T, path, text string) {
 }
 
 // venv makes a virtual environment with one module, in a folder outside of /tmp.
-func venv(t *testing.T) (dir string) {
+func venv(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "sallyport-venv-") //nolint:usetesting // below /tmp no folder can be mapped
 	if err != nil {
