@@ -123,6 +123,14 @@ pictures: prereq-demo build runsc upstreams browser ## make the pictures of the 
 helm: prereq-go ## build the program that checks the Helm chart and the compose files, once
 	@./tools/tool.sh helm helm.sh/helm/v4/pkg/engine "a minute, once"
 
+.PHONY: apiserver
+apiserver: prereq-go ## build an API server of Kubernetes for its test, once
+	@./tools/tool.sh apiserver k8s.io/kubernetes/cmd/kube-apiserver/app "about ten minutes, once"
+
+.PHONY: test-apiserver
+test-apiserver: helm apiserver ## install the Helm chart at a real API server of Kubernetes (minutes to build it, once)
+	@SALLYPORT_TEST_HELM="$(BIN)/helm" SALLYPORT_TEST_APISERVER="$(BIN)/apiserver" go test -count=1 -run '^TestChartAtAPIServer$$' ./cmd/sallyport
+
 .PHONY: lint
 lint: prereq-go ## golangci-lint: staticcheck and the other rules of .golangci.yml
 	@./tools/tool.sh lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about two minutes, once"

@@ -301,7 +301,7 @@ var libraryOwners = []libraryOwner{
 		"embedded files are decompressed in one place"},
 	{"github.com/chromedp", []string{"internal/testutil/browser"}, nil,
 		"only tests use a real browser, and one package drives it"},
-	{"os/exec", []string{"internal/desktop", "sandbox", "sandbox/runsc", "sandbox/egress", "sandbox/remote", "gateway/isolation", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "internal/testutil/graphqlserver", "internal/testutil/helmchart", "internal/testutil/natscluster", "internal/testutil/netcluster", "sandbox/image/imagetest"}, []string{"..."},
+	{"os/exec", []string{"internal/desktop", "sandbox", "sandbox/runsc", "sandbox/egress", "sandbox/remote", "gateway/isolation", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "internal/testutil/apiserver", "internal/testutil/graphqlserver", "internal/testutil/helmchart", "internal/testutil/natscluster", "internal/testutil/netcluster", "sandbox/image/imagetest"}, []string{"..."},
 		"processes are started for the runtime, ssh to a remote runtime, stdio upstreams, desktop notifications and the doctor, egress changes the command of the runtime; other packages in sandbox, isolation, and testutil, only look up programs, which .golangci.yml checks"},
 }
 

@@ -1,6 +1,9 @@
 package helmchart
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // Object has those fields of all kinds that tests look at.
 type Object struct {
@@ -8,6 +11,15 @@ type Object struct {
 	Metadata Metadata
 	Data     map[string]string
 	Spec     Spec
+	// Raw is all of it.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *Object) UnmarshalJSON(text []byte) error {
+	type fields Object
+	o.Raw = bytes.Clone(text)
+	return json.Unmarshal(text, (*fields)(o))
 }
 
 // Metadata names an object.
