@@ -386,7 +386,7 @@ func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {
 		case a.status == "failed" && (o.denied || notDone.MatchString(a.text)) && resumes < maxResumes:
 			resumes++
 			c.count(func(r *Report) { r.Resumed++ })
-			status, text, err := way.ask(ctx, http.MethodPost, "/runs/"+a.resume+"/resume", nil, nil)
+			status, text, err := way.ask(ctx, http.MethodPost, "/runs/"+a.resume+"/resume", map[string]any{}, nil)
 			c.say("%s: resumed: %d %.200s %v", o.id, status, text, err)
 		default:
 			return
