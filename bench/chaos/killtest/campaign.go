@@ -363,7 +363,7 @@ func (c *campaign) find(ctx context.Context, way door, o *outcome) string {
 const maxResumes = 6
 
 // notDone matches the errors of runs whose programs could not make a call, or were interrupted.
-var notDone = regexp.MustCompile(notWritten + "|" + noStore + "|" + noSandbox + "|the code ended: interrupted")
+var notDone = regexp.MustCompile(notWritten + "|" + noStore + "|" + noSandbox + "|the code ended: interrupted|the step was interrupted")
 
 // workflow starts the run of a job, and asks for it until it is over. A run that failed is resumed.
 func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {

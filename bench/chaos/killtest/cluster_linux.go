@@ -45,7 +45,7 @@ func (r ClusterReport) String() string {
 }
 
 // lanes is how many faults there are at a time, at most.
-const lanes = 3
+const lanes = 2
 
 // RunCluster has a cluster on this machine: three NATS servers, three gateways and three workers, each a host of its own in a network.
 // It kills and pauses them, and cuts and slows down their links, at random moments under a load of programs and workflows. Kills is the
