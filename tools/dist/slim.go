@@ -41,7 +41,7 @@ type filePatch struct {
 //     index here is of the newer kind, and its segments have a format of their own, in memory.
 //   - esbuild bundles style sheets; programs and the modules that they import are scripts and JSON.
 //   - The storage engine has pages about the process, speaks MQTT and WebSocket, and joins other clusters, at ports that are
-//     never open. Its system account answers questions about the server, which no client of that account asks. It reads a
+//     never open, and would ask for the state of certificates that it does not have. Its system account answers questions about the server, which no client of that account asks. It reads a
 //     configuration file, which it has none of. Its client can encode messages with gob, which nothing does.
 //   - The library that checks telephone numbers contains the names of regions in all languages, which are not used.
 //   - The SDK of MCP encodes the cursors of its lists with gob; only the process that made a cursor reads it.
@@ -76,7 +76,11 @@ func patches() []patch {
 		{"github.com/nats-io/nats-server/v2", []filePatch{
 			{name: "server/server.go", changes: [][2]string{
 				{"\t_ \"net/http/pprof\"\n", ""}, {"\t\ts.startMQTT()\n", ""}, {"\t\ts.startWebsocketServer()\n", ""}, {"err := s.StartMonitoring(); err", "err := error(nil); err"},
+				{"err := s.enableOCSP(); err", "err := error(nil); err"}, {"\ts.startOCSPMonitoring()\n", ""}, {"\ts.initOCSPResponseCache()\n", ""}, {"\ts.startOCSPResponseCache()\n", ""},
 				{"\t\ts.startGateways()\n", ""}, {"\t\ts.startLeafNodeAcceptLoop()\n", ""}, {"\t\ts.solicitLeafNodeRemotes(opts.LeafNode.Remotes)\n", ""},
+			}},
+			{name: "server/client.go", changes: [][2]string{
+				{"srv.startGoRoutine(func() { srv.reconnectGateway(gwCfg) })", ""}, {"srv.startGoRoutine(func() { srv.reConnectToRemoteLeafNode(leafCfg) })", ""},
 			}},
 			{name: "server/parser.go", changes: [][2]string{{"return c.mqttParse(buf)", "return nil"}}},
 			{name: "server/events.go", changes: [][2]string{
@@ -84,7 +88,7 @@ func patches() []patch {
 				{"\textractAccount := func(subject string) (string, error) {\n…\tfor name, req := range monAccSrvc {\n", "\tmonAccSrvc := map[string]sysMsgHandler{}\n\tfor name, req := range monAccSrvc {\n"},
 			}},
 			{name: "server/opts.go", changes: [][2]string{{"\tm, digest, err := conf.ParseFileWithChecksDigest(configFile)\n…\treturn o.processConfigFile(configFile, m)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
-			{name: "server/reload.go", changes: [][2]string{{"\tnewOpts, err := ProcessConfigFile(configFile)\n…\treturn s.ReloadOptions(newOpts)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
+			{name: "server/reload.go", changes: [][2]string{{"err := s.reloadOCSP(); err", "err := error(nil); err"}, {"s.connectToRemoteLeafNodeAsynchronously(r, true)", "_ = r"}, {"\t\ts.solicitLeafNodeRemotes(l.added)\n", ""}, {"\tnewOpts, err := ProcessConfigFile(configFile)\n…\treturn s.ReloadOptions(newOpts)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
 		}},
 		{"github.com/nats-io/nats.go", []filePatch{{name: "encoders/builtin/gob_enc.go", changes: [][2]string{{gob, "\t\"encoding/json\"\n"}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
 		{"github.com/nyaruka/phonenumbers", []filePatch{{name: "geocoding.go", changes: [][2]string{{"\t\"golang.org/x/text/language/display\"\n", ""}, {"return display.Regions(langT).Name(reg), nil", "_ = langT\n\treturn reg.String(), nil"}}}}},
