@@ -93,7 +93,7 @@ func (c cluster) encode(object any) []byte {
 	return text
 }
 
-// addNamespace adds a namespace whose pods must meet a level of the Pod Security Standards, with the account that a controller adds.
+// addNamespace adds a namespace in which pods must meet a level of the Pod Security Standards, with the account that a controller adds.
 func (c cluster) addNamespace(name, level string) {
 	c.t.Helper()
 	type object = map[string]any

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// TestDisturbedCluster has a cluster with clients whose members are killed, paused, cut off and slowed down: nothing that was acknowledged
+// TestDisturbedCluster has a cluster with clients, and its members are killed, paused, cut off and slowed down: nothing that was acknowledged
 // is lost, and no call that must not be made twice is, unless a person says so. KILLTEST_SEED repeats a run, as far as moments permit;
 // `make chaos-cluster` has more faults.
 func TestDisturbedCluster(t *testing.T) {

@@ -32,7 +32,7 @@ func misspelt() map[string][2]string {
 	}
 }
 
-// TestWorkersCheckers has a gateway whose programs are checked on workers: first on one, then on another after the first was killed.
+// TestWorkersCheckers has a gateway with programs that are checked on workers: first on one, then on another after the first was killed.
 func TestWorkersCheckers(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()

@@ -49,7 +49,7 @@ func (r *Sandboxes) serveElsewhere(ctx context.Context, name string) (io.ReadWri
 	return elsewhere.Serve(ctx, name)
 }
 
-// remoteChecker returns a checker whose servers run where the programs do.
+// remoteChecker returns a checker with servers that run where the programs do.
 func (c *checks) remoteChecker(language typecheck.Language) *typecheck.Checker {
 	start := func(ctx context.Context) (io.ReadWriteCloser, error) {
 		stream, err := c.sandboxes.serveElsewhere(ctx, CheckerName(language))

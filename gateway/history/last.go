@@ -58,7 +58,7 @@ func lastOf(ctx context.Context, all []shared.Found, selected func(shared.Found)
 	return last
 }
 
-// pendingElsewhere is the error for a caller whose last execution runs on another gateway, which may have died. One that has lost its answer
+// pendingElsewhere is the error for a caller if its last execution runs on another gateway, which may have died. One that has lost its answer
 // must not run the program from its start. before is the last one that failed, "" for none.
 func pendingElsewhere(id, before string) error {
 	e := &tool.Error{Kind: tool.Invalid, Message: "the last one, " + id + ", still runs on another gateway, or that was lost a moment ago"}

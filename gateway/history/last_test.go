@@ -67,7 +67,7 @@ func TestLastElsewhere(t *testing.T) {
 	resumedHere(ada, t, one, two)
 }
 
-// wantPending: a caller whose last program runs on another gateway, which may have died, is told so. Others are not.
+// wantPending: a caller gets an error if its last program runs on another gateway, which may have died. Others are not.
 func wantPending(ada context.Context, t *testing.T, two *sharing, id string) {
 	t.Helper()
 	got, err := two.LastFailed(ada)

@@ -59,7 +59,7 @@ type campaign struct {
 	// tries is how often a client tries to complete a job, again how long it waits before it asks again.
 	tries int
 	again time.Duration
-	// unlisted is what a client resumes whose execution is not in the list: "last" if it may still run on another gateway.
+	// unlisted is what a client resumes if its execution is not in the list: "last" if it may still run on another gateway.
 	unlisted string
 
 	mu     sync.Mutex
@@ -362,7 +362,7 @@ func (c *campaign) find(ctx context.Context, way door, o *outcome) string {
 // maxResumes is how often a run is resumed that failed after a denial, or because servers or workers were away.
 const maxResumes = 6
 
-// notDone matches the errors of runs whose programs could not make a call, or were interrupted.
+// notDone matches the errors of runs with programs that could not make a call, or were interrupted.
 var notDone = regexp.MustCompile(notWritten + "|" + noStore + "|" + noSandbox + "|the code ended: interrupted|the step was interrupted")
 
 // workflow starts the run of a job, and asks for it until it is over. A run that failed is resumed.

@@ -194,7 +194,7 @@ const (
 	noStore = "the store of records does not answer"
 	// noSandbox is the error while no worker can be reached.
 	noSandbox = "the sandbox could not be started"
-	// notWritten is the error of a program whose calls could not be put on record, while the store did not answer: they were not made.
+	// notWritten is the error of a program with calls that could not be put on record, while the store did not answer: they were not made.
 	notWritten = "the journal cannot be written"
 )
 

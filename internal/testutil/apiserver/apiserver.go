@@ -37,7 +37,7 @@ type Server struct {
 	client     *http.Client
 }
 
-// Start starts an API server, which ends with the test. The test is skipped without the program, whose build takes about 10 minutes.
+// Start starts an API server, which ends with the test. The test is skipped without the program. Its build takes about 10 minutes.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	program := os.Getenv(programVariable)

@@ -17,7 +17,7 @@ type Holder struct {
 	err  error
 }
 
-// NewHolder returns a holder whose folders are in dir.
+// NewHolder returns a holder with its folders in dir.
 func NewHolder(ctx context.Context, dir string) *Holder { return &Holder{ctx: ctx, dir: dir} }
 
 // Run calls a function that may call Fatal, and returns the error that it had.

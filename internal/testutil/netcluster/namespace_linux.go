@@ -17,7 +17,7 @@ type namespace struct {
 
 const threadNamespace = "/proc/thread-self/ns/net"
 
-// newNamespace makes a namespace whose loopback interface is up.
+// newNamespace makes a namespace with its loopback interface up.
 func newNamespace() (*namespace, error) {
 	n := &namespace{}
 	err := onThread(func() (err error) {
