@@ -27,7 +27,7 @@ type stepHistory struct {
 	attempt      int
 	retryAt      time.Time
 	retryPending bool // a retry is due and has not started
-	starts       int  // how often it was started, in all attempts
+	starts       int  // how often it was started or resumed, in all attempts
 	began        time.Time
 	// executions are the execution ids of the attempt, the newest last.
 	executions []string
@@ -185,7 +185,7 @@ func (h *runHistory) step(e Event) {
 }
 
 func (p *stepHistory) begin(e Event) {
-	if e.Attempt != p.attempt {
+	if e.Attempt != max(p.attempt, 1) { // a resumed step has no attempt yet, and keeps its children
 		p.earlier = p.lastExecution()
 		p.executions, p.children, p.answers = nil, nil, nil
 	}
@@ -213,7 +213,7 @@ func (p *stepHistory) reenter() {
 		}
 		delete(inner.children, "catch")
 		delete(inner.children, "finally")
-		p.children[name] = &stepHistory{children: inner.children, start: inner.start, earlier: inner.earlier, task: inner.task, reentered: true}
+		p.children[name] = &stepHistory{starts: inner.starts + 1, children: inner.children, start: inner.start, earlier: inner.earlier, task: inner.task, reentered: true}
 		if inner.uncertain {
 			p.children[name].attempt, p.children[name].uncertain = inner.attempt, true
 		}

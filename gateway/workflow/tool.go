@@ -171,7 +171,7 @@ func (p *stepHistory) interrupted(attempt int) bool {
 	return p != nil && max(p.attempt, 1) == attempt && (p.uncertain || p.last == Began || p.last == Waits && p.pending != nil && p.pending.Why == whyInterrupted)
 }
 
-// askAgain asks a person whether to repeat an interrupted step. Each start of the step is a new question.
+// askAgain asks a person whether to repeat an interrupted step. Each start and each resume of the step is a new question.
 func (r toolRun) askAgain(ctx context.Context, at location) (out result, done bool, err error) {
 	message := fmt.Sprintf("Step %s of workflow %s was interrupted. It may have been done already. Repeat it?", at.path, r.started.Workflow)
 	a, err := waitRun(r).inquire(ctx, approvals.Question{Step: at.path + " (interrupted)", Attempt: at.history.starts, Message: message, Doubt: true})

@@ -359,13 +359,13 @@ func (c *campaign) find(ctx context.Context, way door, o *outcome) string {
 	return ""
 }
 
-// maxResumes is how often a run is resumed that failed because servers or workers were away.
+// maxResumes is how often a run is resumed that failed after a denial, or because servers or workers were away.
 const maxResumes = 6
 
 // notDone matches the errors of runs with programs that could not make a call, or were interrupted.
 var notDone = regexp.MustCompile(notWritten + "|" + noStore + "|" + noSandbox + "|the code ended: interrupted|the step was interrupted")
 
-// workflow starts the run of a job, and asks for it until it is over. A run that failed is resumed, unless a person has denied one of its calls.
+// workflow starts the run of a job, and asks for it until it is over. A run that failed is resumed.
 func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {
 	resumes := 0
 	for range c.tries {
@@ -383,7 +383,7 @@ func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {
 			c.decide(ctx, o, a.asks)
 		case a.status == "queued", a.status == "running", a.status == "waiting":
 			pause(ctx, 50*time.Millisecond)
-		case a.status == "failed" && !o.denied && notDone.MatchString(a.text) && resumes < maxResumes: // a resume repeats a step that was denied
+		case a.status == "failed" && (o.denied || notDone.MatchString(a.text)) && resumes < maxResumes:
 			resumes++
 			c.count(func(r *Report) { r.Resumed++ })
 			status, text, err := way.ask(ctx, http.MethodPost, "/runs/"+a.resume+"/resume", map[string]any{}, nil)
