@@ -52,12 +52,9 @@ func (f Files) Config() (*tls.Config, error) {
 		return nil, fault
 	}
 	if f.CA != "" {
-		text, err := read("ca", f.CA)
-		if err != nil {
+		config.RootCAs = x509.NewCertPool()
+		if err := f.addAuthorities(config.RootCAs); err != nil {
 			return nil, err
-		}
-		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, &Fault{"ca", f.CA + " has no certificate in PEM"}
 		}
 	}
 	if f.Cert == "" {
@@ -71,19 +68,24 @@ func (f Files) Config() (*tls.Config, error) {
 // ReferredConfig returns the configuration for other servers that an upstream refers to, such as its authorization server: they may have
 // certificates of the system's authorities or of CA, and get no client certificate. The error is a [*Fault].
 func (f Files) ReferredConfig() (*tls.Config, error) {
-	config, err := Files{CA: f.CA}.Config()
-	if err != nil || f.CA == "" {
-		return config, err
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.CA == "" {
+		return config, nil
 	}
+	var err error
+	if config.RootCAs, err = x509.SystemCertPool(); err != nil {
+		config.RootCAs = x509.NewCertPool()
+	}
+	return config, f.addAuthorities(config.RootCAs)
+}
+
+// addAuthorities adds the certificates of CA.
+func (f Files) addAuthorities(pool *x509.CertPool) error {
 	text, err := read("ca", f.CA)
-	if err != nil {
-		return nil, err
+	if err == nil && !pool.AppendCertsFromPEM(text) {
+		err = &Fault{"ca", f.CA + " has no certificate in PEM"}
 	}
-	if system, err := x509.SystemCertPool(); err == nil {
-		system.AppendCertsFromPEM(text)
-		config.RootCAs = system
-	}
-	return config, nil
+	return err
 }
 
 // certificate reads the client certificate.
