@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -194,15 +193,7 @@ func TestWorkersHostileCheckers(t *testing.T) {
 	if err := stop(s.cmd); err != nil || time.Since(began) > 20*time.Second {
 		t.Errorf("the gateway ended after %v: %v", time.Since(began), err)
 	}
-	log := <-s.logs[0]
-	for title, pattern := range patterns {
-		if pattern != "" && !regexp.MustCompile(pattern).MatchString(log) {
-			t.Errorf("a worker that %s: the log has no %s", title, pattern)
-		}
-	}
-	if strings.Contains(log, "\x1b") || t.Failed() {
-		t.Errorf("the log:\n%q", log)
-	}
+	s.wantHostileLog(t, patterns)
 }
 
 func hostileToken(i int) string { return fmt.Sprintf("a-token-of-a-principal-of-the-test-%d", i) }

@@ -197,6 +197,12 @@ func TestWorkersHostile(t *testing.T) {
 	if err := stop(s.cmd); err != nil {
 		t.Error(err)
 	}
+	s.wantHostileLog(t, patterns)
+}
+
+// wantHostileLog waits for the log of a gateway that has ended: it has the pattern of each hostile worker, and no control characters.
+func (s *workersSite) wantHostileLog(t *testing.T, patterns map[string]string) {
+	t.Helper()
 	log := <-s.logs[0]
 	for title, pattern := range patterns {
 		if pattern != "" && !regexp.MustCompile(pattern).MatchString(log) {
