@@ -334,7 +334,8 @@ func (w *world) resume(path, id, code string) execution.Result {
 	gateway.SetApprovalWait(w.g, wait)
 	p := execution.Program{Code: code, Resume: id}
 	if path != "resume" {
-		p.Resume, p.After, p.Retry = "", id, path == "retry"
+		// one that was killed before its journal existed came after it
+		p.Resume, p.After, p.Retry = "", []string{id, execution.NewID()}, path == "retry"
 	}
 	ctx, stop := context.WithCancel(w.ctx)
 	var work sync.WaitGroup

@@ -63,9 +63,10 @@ type Program struct {
 	// Resume is the id of a failed execution of the caller. Its program, or Code if set, runs again: calls that were already
 	// made are answered from its journal.
 	Resume string
-	// After, instead of Resume, is the previous execution of the same step: its calls that may have been done are repeated only after
-	// confirmation by a person; all others are made again. With Retry, calls that are known to have failed need no confirmation.
-	After string
+	// After, instead of Resume, are the previous executions of the same step, the newest last. The newest that has a journal counts: its
+	// calls that may have been done are repeated only after confirmation by a person; all others are made again. With Retry, calls that
+	// are known to have failed need no confirmation.
+	After []string
 	Retry bool
 	// Endpoint confines it to the tools of an endpoint, in addition to that of its caller; "" does not. A resumed program has
 	// that of the earlier one.

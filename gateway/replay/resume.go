@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,16 +83,18 @@ func (rr *Replay) nothingToResume(ctx context.Context) error {
 
 // openPrevious opens the earlier execution of the same step. A program that runs because a person resumed the run does not repeat its
 // calls that succeeded, unless they are safe to repeat, and uncertain ones only with confirmation. For a retry, which the definition
-// asks for, that applies only to calls that a crash interrupted. It returns nil if that execution is unknown or succeeded.
-func (rr *Replay) openPrevious(ctx context.Context, p *execution.Program) (*Resumed, error) {
-	if p.After == "" {
+// asks for, that applies only to calls that a crash interrupted. An execution that is unknown was ended before it made a call: the one
+// before it counts. It returns nil if there is none, or it succeeded.
+func (rr *Replay) openPrevious(ctx context.Context, p *execution.Program) (r *Resumed, err error) {
+	for _, id := range slices.Backward(p.After) {
+		if r, err = rr.openResumed(ctx, id); !errors.Is(err, history.ErrNoExecution) {
+			break
+		}
+	}
+	if errors.Is(err, history.ErrNoExecution) || errors.Is(err, history.ErrSucceeded) {
 		return nil, nil
 	}
-	r, err := rr.openResumed(ctx, p.After)
-	if wrong := (*tool.Error)(nil); errors.As(err, &wrong) && (errors.Is(err, history.ErrNoExecution) || errors.Is(err, history.ErrSucceeded)) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil || r == nil {
 		return nil, err
 	}
 	r.only = func(c journal.Call) bool {

@@ -95,6 +95,12 @@ func (r codeRun) runProgram(ctx context.Context, n *node, at location, attempt i
 	}
 	for {
 		e, err := r.execute(ctx, n, at, attempt, p, args, before)
+		if isRefused(err) {
+			err = r.delayRefused(ctx)
+			if err == nil {
+				continue // what was held stays what is resumed
+			}
+		}
 		if err != nil {
 			return result{}, err
 		}
@@ -132,10 +138,11 @@ func (r codeRun) execute(ctx context.Context, n *node, at location, attempt int,
 	if err := r.recordStart(ctx, at, attempt, Event{Input: args, Execution: p.ID}); err != nil {
 		return execution.Result{}, err
 	}
+	earlier, retry := r.earlierExecutions(at)
+	r.programs.Store(at.path, append(slices.Concat(earlier, before), p.ID))
 	ctx = toolcall.WithRun(atStep(ctx, r.id, at.path), r.id)
 	for _, id := range slices.Backward(before) {
 		p.Resume = id
-		r.programs.Store(at.path, p.ID)
 		e, err := r.engine.caller.Execute(ctx, p)
 		if !errors.Is(err, history.ErrNoExecution) { // else it was killed before its journal existed
 			return e, resumeError(err)
@@ -144,9 +151,7 @@ func (r codeRun) execute(ctx context.Context, n *node, at location, attempt int,
 	if len(before) > 0 && at.history != nil && time.Since(at.history.began) > journalLife {
 		return execution.Result{}, interruptedError("its journal may have been removed since")
 	}
-	p.Resume = ""
-	p.After, p.Retry = r.previousExecution(at)
-	r.programs.Store(at.path, p.ID)
+	p.Resume, p.After, p.Retry = "", earlier, retry
 	return r.engine.caller.Execute(ctx, p)
 }
 
@@ -154,17 +159,16 @@ func (r codeRun) execute(ctx context.Context, n *node, at location, attempt int,
 // either was killed before it made a call.
 const journalLife = time.Hour
 
-// previousExecution returns the last execution of the step before this attempt, "" for none. retry is true if the step's retry rule started
-// this attempt, and false if a user resumed the run.
-func (r codeRun) previousExecution(at location) (id string, retry bool) {
-	if last, ok := r.programs.Load(at.path); ok {
-		id, _ = last.(string)
-		return id, true
+// earlierExecutions returns the executions of the step before this attempt, the newest last. retry is true if the step's retry rule
+// started this attempt, and false if a user resumed the run.
+func (r codeRun) earlierExecutions(at location) (ids []string, retry bool) {
+	retry = at.history == nil || !at.history.reentered
+	if all, ok := r.programs.Load(at.path); ok {
+		ids = all.([]string) //nolint:forcetypeassert // only lists are stored
+	} else if at.history != nil {
+		ids = at.history.earlier
 	}
-	if at.history == nil {
-		return "", false
-	}
-	return at.history.earlier, !at.history.reentered
+	return ids, retry
 }
 
 // resumeError converts the error of a program that cannot be resumed, because its journal was removed or never existed.

@@ -33,8 +33,8 @@ type stepHistory struct {
 	executions []string
 	pending    *Pending
 	answers    []json.RawMessage
-	// earlier is the last execution of the previous attempt, or from before the run was resumed (reentered); "" for none.
-	earlier   string
+	// earlier are the executions of previous attempts, and from before the run was resumed (reentered), the newest last.
+	earlier   []string
 	reentered bool
 	// called: the attempt has called a tool. uncertain: a call from before the run was resumed may have been executed.
 	called, uncertain bool
@@ -163,7 +163,7 @@ func (h *runHistory) step(e Event) {
 		p.begin(e)
 	case Retrying:
 		h.retries++
-		*p = stepHistory{last: Retrying, attempt: e.Attempt, starts: p.starts, retryAt: e.Until, retryPending: true, earlier: p.lastExecution(), task: p.task}
+		*p = stepHistory{last: Retrying, attempt: e.Attempt, starts: p.starts, retryAt: e.Until, retryPending: true, earlier: p.allExecutions(), task: p.task}
 	case Waits:
 		p.pending = e.Pending
 	case Answered:
@@ -176,7 +176,7 @@ func (h *runHistory) step(e Event) {
 		h.addLabels(e.Read)
 		*p = stepHistory{
 			last: Ended, attempt: p.attempt, starts: p.starts, outcome: e.Outcome, output: e.Output, fault: e.Error, children: p.children, start: p.start, task: p.task,
-			earlier: p.lastExecution(), uncertain: (p.called || p.uncertain) && mayBeDone(e.Error),
+			earlier: p.allExecutions(), uncertain: (p.called || p.uncertain) && mayBeDone(e.Error),
 		}
 		if e.Outcome != outcomeFailed && e.Outcome != outcomeCanceled { // else a resumed run needs them
 			p.children, p.start = nil, nil
@@ -186,7 +186,7 @@ func (h *runHistory) step(e Event) {
 
 func (p *stepHistory) begin(e Event) {
 	if e.Attempt != max(p.attempt, 1) { // a resumed step has no attempt yet, and keeps its children
-		p.earlier = p.lastExecution()
+		p.earlier = p.allExecutions()
 		p.executions, p.children, p.answers = nil, nil, nil
 	}
 	p.called, p.uncertain = e.Tool != "", false
@@ -220,12 +220,9 @@ func (p *stepHistory) reenter() {
 	}
 }
 
-// lastExecution returns the newest execution of the step, "" for none.
-func (p *stepHistory) lastExecution() string {
-	if len(p.executions) == 0 {
-		return p.earlier
-	}
-	return p.executions[len(p.executions)-1]
+// allExecutions returns the executions of the step, of all attempts, the newest last.
+func (p *stepHistory) allExecutions() []string {
+	return slices.Concat(p.earlier, p.executions)
 }
 
 // mayBeDone reports whether a failed call may have been executed anyway: the error did not come from the tool itself.

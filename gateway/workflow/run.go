@@ -12,7 +12,6 @@ import (
 
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/sanitize"
-	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -54,8 +53,9 @@ type run struct {
 	read    *origins
 	steps   atomic.Int64
 	meter   *meter
-	// programs has the last execution that this engine started for each step, by path.
-	programs sync.Map
+	// programs has the executions of each code step in which this engine started one, by path: a []string, the newest last. tasks has
+	// the id of each task that it started.
+	programs, tasks sync.Map
 
 	stop context.CancelCauseFunc // cancels it
 
@@ -190,7 +190,7 @@ func (r *run) newFailure(outer, inner context.Context, path string, line int, er
 	if e := tool.AsError(err); e.Kind == tool.Internal && e.Err != nil {
 		r.engine.log.Error("step of a run failed", "run", r.id, "step", path, "error", e.Err)
 	}
-	return &failure{fault: faultOf(err, path, line), refused: errors.Is(err, store.ErrUnreachable)}
+	return &failure{fault: faultOf(err, path, line), refused: isRefused(err)}
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -137,11 +138,17 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (res
 	}
 	for {
 		out, err := r.attempt(ctx, f, n, at, attempt)
+		if failed, ok := errors.AsType[*failure](err); ok && failed.refused && ctx.Err() == nil {
+			if err := r.delayRefused(ctx); err != nil {
+				return result{}, err
+			}
+			continue // the same attempt, with what is known of it
+		}
 		if err == nil || ctx.Err() != nil || !n.shouldRetry(attempt, err) || at.history.interrupted(attempt) && faultOf(err, "", 0).Kind == tool.Canceled {
 			return out, err
 		}
 		fault := faultOf(err, at.path, n.Line)
-		until := time.Now().Add(n.retryDelay(attempt, err))
+		until := time.Now().Add(n.retryDelay(attempt))
 		if err := r.log.write(ctx, Event{Kind: Retrying, Path: at.path, Attempt: attempt, Error: &fault, Until: until.UTC()}); err != nil {
 			return result{}, err
 		}
@@ -155,21 +162,22 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (res
 	}
 }
 
-// refused reports whether an attempt did nothing, because the store of records did not answer. It is repeated until the store does: a run
-// that was accepted does not fail because servers are away for a while.
-func refused(err error) bool {
-	f, ok := errors.AsType[*failure](err)
-	return ok && f.refused && f.fault.Kind == tool.Busy
+// isRefused reports whether nothing was done, because the store of records did not answer.
+func isRefused(err error) bool {
+	return errors.Is(err, store.ErrUnreachable) && tool.AsError(err).Kind == tool.Busy
 }
 
 // refusedDelay is the delay after an attempt that was refused.
 const refusedDelay = 2 * time.Second
 
+// delayRefused waits until what was refused is tried again, which counts as a step. That goes on until the store answers: a run that was
+// accepted does not fail because servers are away for a while.
+func (r *run) delayRefused(ctx context.Context) error {
+	return errors.Join(r.meter.addStep(), sleepUntil(ctx, time.Now().Add(refusedDelay)))
+}
+
 // shouldRetry reports whether a step is retried after a failed attempt.
 func (n *node) shouldRetry(attempt int, err error) bool {
-	if refused(err) {
-		return true
-	}
 	if n.Retry == nil || attempt > n.Retry.Count || errors.Is(err, errReleased) {
 		return false
 	}
@@ -181,10 +189,7 @@ func (n *node) shouldRetry(attempt int, err error) bool {
 }
 
 // retryDelay returns the delay after a failed attempt.
-func (n *node) retryDelay(attempt int, err error) time.Duration {
-	if refused(err) {
-		return refusedDelay
-	}
+func (n *node) retryDelay(attempt int) time.Duration {
 	wait, most := n.Retry.Wait, n.Retry.Max
 	if wait == 0 {
 		wait = time.Second

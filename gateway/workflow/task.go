@@ -84,7 +84,7 @@ func (r taskRun) idOf(at location) string {
 	if at.history != nil && at.history.task != "" {
 		return at.history.task
 	}
-	if id, ok := r.programs.Load(at.path); ok {
+	if id, ok := r.tasks.Load(at.path); ok {
 		return id.(string) //nolint:forcetypeassert // only ids are stored
 	}
 	return task.NewID()
@@ -100,7 +100,7 @@ func (r taskRun) work(ctx context.Context, at location, attempt int, q task.Requ
 	if err := r.recordStart(ctx, at, attempt, Event{Input: input, Task: q.ID}); err != nil {
 		return task.Task{}, err
 	}
-	r.programs.Store(at.path, q.ID)
+	r.tasks.Store(at.path, q.ID)
 	ctx = toolcall.WithRun(atStep(ctx, r.id, at.path), r.id)
 	t, err := r.continued(ctx, q)
 	if ctx.Err() != nil {

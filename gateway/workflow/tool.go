@@ -175,6 +175,9 @@ func (p *stepHistory) interrupted(attempt int) bool {
 func (r toolRun) askAgain(ctx context.Context, at location) (out result, done bool, err error) {
 	message := fmt.Sprintf("Step %s of workflow %s was interrupted. It may have been done already. Repeat it?", at.path, r.started.Workflow)
 	a, err := waitRun(r).inquire(ctx, approvals.Question{Step: at.path + " (interrupted)", Attempt: at.history.starts, Message: message, Doubt: true})
+	if isRefused(err) {
+		return result{}, false, err
+	}
 	if err != nil {
 		return result{}, false, errors.Join(interruptedError("nobody can be asked"), err)
 	}

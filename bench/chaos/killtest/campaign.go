@@ -75,6 +75,7 @@ type campaign struct {
 type outcome struct {
 	*job
 	status string
+	text   string     // of the last answer
 	dice   *rand.Rand // of the person who answers
 	denied bool       // a person has denied a call: the job may fail
 }
@@ -119,16 +120,26 @@ func newCampaign(o Options, dir string) *campaign {
 	return &campaign{Options: o, dir: dir, ledger: ledger(filepath.Join(dir, "effects")), up: newGate(), tries: maxTries, again: 100 * time.Millisecond}
 }
 
+// endTime is how long the last jobs may take after the last fault.
+const endTime = 10 * time.Minute
+
 // load has clients do jobs until a function returns.
 func (c *campaign) load(ctx context.Context, until func() error) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var clients sync.WaitGroup
 	for i := range c.Clients {
-		clients.Go(func() { c.client(ctx, i) })
+		clients.Go(func() { c.client(inner, i) })
 	}
 	err := until()
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
+	if err != nil { // the gateway may never answer again
+		cancel()
+	}
+	timer := time.AfterFunc(endTime, cancel)
+	defer timer.Stop()
 	clients.Wait()
 	return err
 }
@@ -252,6 +263,9 @@ func (c *campaign) client(ctx context.Context, i int) {
 		}
 		began := time.Now()
 		do(ctx)
+		if ctx.Err() != nil {
+			c.problem("%s %s %s has not ended: %s", o.id, o.language, o.workflow, o.text)
+		}
 		c.mu.Lock()
 		c.longest = max(c.longest, time.Since(began))
 		c.jobs = append(c.jobs, o)
@@ -299,7 +313,7 @@ func (c *campaign) program(ctx context.Context, way door, o *outcome) {
 
 // answered notes an answer.
 func (c *campaign) answered(o *outcome, a answer) {
-	o.status = a.status
+	o.status, o.text = a.status, a.text
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answers != nil {

@@ -151,7 +151,7 @@ func (c api) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.transport.RoundTrip(r)
 }
 
-func (c api) web() *http.Client { return &http.Client{Transport: c} }
+func (c api) web() *http.Client { return &http.Client{Transport: c, Timeout: 2 * requestTime} }
 
 var approvalID = regexp.MustCompile(`\ba-[a-z0-9]{20,}\b`)
 

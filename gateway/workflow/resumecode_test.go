@@ -1,0 +1,183 @@
+package workflow_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sallyport/gateway/approvals"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/workflow"
+	"sallyport/internal/approval"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+// programs are executed by hand, one function after the other. Each has the name of its place in the order.
+type programs struct {
+	do []func(ctx context.Context, p execution.Program) (execution.Result, error)
+
+	mu    sync.Mutex
+	names map[string]string
+	began []string
+}
+
+func (s *programs) execute(ctx context.Context, p execution.Program) (execution.Result, error) {
+	s.mu.Lock()
+	n := len(s.began)
+	line := "new"
+	if p.Resume != "" {
+		line = "resume " + s.names[p.Resume]
+	} else if len(p.After) > 0 {
+		line = fmt.Sprintf("after %s, retry %t", s.name(p.After), p.Retry)
+	}
+	if s.names == nil {
+		s.names = map[string]string{}
+	}
+	if s.names[p.ID] == "" {
+		s.names[p.ID] = fmt.Sprint("e", n+1)
+	}
+	s.began = append(s.began, line)
+	s.mu.Unlock()
+	if n >= len(s.do) {
+		return value(p.ID, "7"), nil
+	}
+	return s.do[n](ctx, p)
+}
+
+func (s *programs) name(ids []string) string {
+	var names []string
+	for _, id := range ids {
+		names = append(names, s.names[id])
+	}
+	return strings.Join(names, " ")
+}
+
+func (s *programs) want(t *testing.T, lines ...string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got, want := strings.Join(s.began, "\n"), strings.Join(lines, "\n"); got != want {
+		t.Errorf("programs:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func hangProgram(ctx context.Context, _ execution.Program) (execution.Result, error) {
+	<-ctx.Done()
+	return execution.Result{}, context.Cause(ctx)
+}
+
+func refuseProgram(context.Context, execution.Program) (execution.Result, error) {
+	return execution.Result{}, toolcall.Unavailable(fmt.Errorf("write: %w", store.ErrUnreachable))
+}
+
+func failProgram(_ context.Context, p execution.Program) (execution.Result, error) {
+	return execution.Result{ID: p.ID}, &tool.Error{Kind: tool.Internal, Message: "the code ended: interrupted"}
+}
+
+// noJournal is how an execution is resumed that was killed before it made a call.
+func noJournal(context.Context, execution.Program) (execution.Result, error) {
+	return execution.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution", Err: history.ErrNoExecution}
+}
+
+// testPrograms runs a workflow with one code step, whose programs are executed by hand. resumes says that the run fails at first, and is
+// resumed. Its engine is killed while a program hangs, and another one ends the run.
+func testPrograms(t *testing.T, s *programs, resumes bool, want ...string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		d, records := standard(), store.Memory()
+		d.code = s.execute
+		texts := map[string]string{"flow": "steps: [{id: c, code: 'result = 1'}]"}
+		first := engine(t, d, workflow.Options{Records: records}, texts)
+		r := begin(t, first, workflow.Start{Workflow: "flow"})
+		if resumes {
+			if r.Status != workflow.Failed {
+				t.Fatalf("it is %s", r.Status)
+			}
+			if _, err := first.Resume(t.Context(), r.ID); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if err := first.Close(); err != nil { // which leaves no more than a kill does
+			t.Fatal(err)
+		}
+		second := engine(t, d, workflow.Options{Records: records}, texts)
+		if r, err := second.Wait(t.Context(), r.ID); err != nil || r.Status != workflow.OK {
+			t.Errorf("it is %s: %+v, %v", r.Status, r.Error, err)
+		}
+		s.want(t, want...)
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A program that was killed before it had a journal does not hide the execution before it, whose calls may have been made.
+func TestResumedProgramKilled(t *testing.T) {
+	t.Parallel()
+	s := &programs{}
+	s.do = append(s.do, failProgram, hangProgram, noJournal)
+	testPrograms(t, s, true, "new", "after e1, retry false", "resume e2", "after e1, retry false")
+}
+
+// An interrupted program that is refused, because the store of records does not answer, is resumed when the store does.
+func TestRefusedProgram(t *testing.T) {
+	t.Parallel()
+	s := &programs{}
+	s.do = append(s.do, hangProgram, refuseProgram, refuseProgram)
+	testPrograms(t, s, false, "new", "resume e1", "resume e1", "resume e1")
+}
+
+// unreachable people cannot be asked at first.
+type unreachable struct {
+	people
+	refusals int
+}
+
+func (p *unreachable) Inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error) {
+	if p.refusals--; p.refusals >= 0 {
+		return approvals.Approval{}, toolcall.Unavailable(fmt.Errorf("write: %w", store.ErrUnreachable))
+	}
+	return p.people.Inquire(ctx, q)
+}
+
+// An interrupted step is not repeated without an answer, however often the question is refused by the store.
+func TestRefusedQuestion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, d, records := &unreachable{refusals: 3}, standard(), store.Memory()
+		d.tools["pay"] = hang
+		texts := map[string]string{"flow": "steps: [{id: p, tool: t.pay}]"}
+		first := engine(t, d, workflow.Options{Approvals: p, Records: records}, texts)
+		r := begin(t, first, workflow.Start{Workflow: "flow"})
+		if err := first.Close(); err != nil { // which leaves no more than a kill does
+			t.Fatal(err)
+		}
+		delete(d.tools, "pay")
+		second := engine(t, d, workflow.Options{Approvals: p, Records: records}, texts)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(p.questions()) != 1 {
+			t.Errorf("it asks %v", p.questions())
+		}
+		if n := len(d.recordedCalls()); n != 1 {
+			t.Errorf("%d calls before an answer", n)
+		}
+		for question := range p.questions() {
+			p.say(question, approval.Done)
+		}
+		if r, err := second.Wait(t.Context(), r.ID); err != nil || r.Status != workflow.OK || len(d.recordedCalls()) != 1 {
+			t.Errorf("it is %s after %d calls: %v", r.Status, len(d.recordedCalls()), err)
+		}
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
