@@ -137,13 +137,7 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (res
 		attempt, at = attempt+1, at.forRetry()
 	}
 	for {
-		out, err := r.attempt(ctx, f, n, at, attempt)
-		if failed, ok := errors.AsType[*failure](err); ok && failed.refused && ctx.Err() == nil {
-			if err := r.delayRefused(ctx); err != nil {
-				return result{}, err
-			}
-			continue // the same attempt, with what is known of it
-		}
+		out, err := r.attemptUntilServed(ctx, f, n, at, attempt)
 		if err == nil || ctx.Err() != nil || !n.shouldRetry(attempt, err) || at.history.interrupted(attempt) && faultOf(err, "", 0).Kind == tool.Canceled {
 			return out, err
 		}
@@ -201,6 +195,19 @@ func (n *node) retryDelay(attempt int) time.Duration {
 		wait *= 2
 	}
 	return min(wait, most)
+}
+
+// attemptUntilServed is attempt, repeated with what is known of the attempt while the store of records refuses it.
+func (r *run) attemptUntilServed(ctx context.Context, f *frame, n *node, at location, attempt int) (result, error) {
+	for {
+		out, err := r.attempt(ctx, f, n, at, attempt)
+		if failed, ok := errors.AsType[*failure](err); !ok || !failed.refused || ctx.Err() != nil {
+			return out, err
+		}
+		if err := r.delayRefused(ctx); err != nil {
+			return result{}, err
+		}
+	}
 }
 
 // attempt runs a step once within its timeout, and evaluates its output.

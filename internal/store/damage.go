@@ -169,6 +169,11 @@ func scan(ctx context.Context, dir string, replace func(block string, sound []by
 		return nil, err
 	}
 	for _, folder := range streams {
+		if replace != nil {
+			if err := completeMetadata(dir, folder); err != nil {
+				return nil, err
+			}
+		}
 		found, err := scanStream(ctx, folder, replace)
 		if err != nil {
 			return nil, err
@@ -188,7 +193,7 @@ func lostStreams(dir string, streams []string, restore bool) (all []Damage, err 
 	}
 	for _, mark := range made {
 		at := slices.IndexFunc(streams, func(folder string) bool { return filepath.Base(folder) == mark.Name() })
-		if isPartial(mark.Name()) || at >= 0 && hasMetadata(streams[at]) {
+		if isPartial(mark.Name()) || at >= 0 && (hasMetadata(streams[at]) || isUnfinished(dir, streams[at])) {
 			continue
 		}
 		d := Damage{Found: time.Now().UTC(), Place: mark.Name(), Whole: true}
@@ -198,47 +203,4 @@ func lostStreams(dir string, streams []string, restore bool) (all []Damage, err 
 		all = append(all, d)
 	}
 	return all, err
-}
-
-// The engine's metadata of a stream is in two files in its folder.
-const (
-	metaFile    = "meta.inf"
-	metaSumFile = "meta.sum"
-)
-
-// hasMetadata reports whether the engine will accept a stream's metadata.
-func hasMetadata(folder string) bool {
-	about, err := os.ReadFile(filepath.Join(folder, metaFile))
-	if err != nil {
-		return false
-	}
-	sum, err := os.ReadFile(filepath.Join(folder, metaSumFile))
-	return err == nil && string(sum) == sumOf(filepath.Base(folder), about)
-}
-
-// restoreMetadata reports whether a mark has a stream's metadata, and writes it back if restore is set.
-func restoreMetadata(mark, folder string, restore bool) (bool, error) {
-	about, err := os.ReadFile(mark)
-	if err != nil || len(about) == 0 || !restore {
-		return len(about) > 0, err
-	}
-	sum := sumOf(filepath.Base(folder), about)
-	return true, errors.Join(writeFile(filepath.Join(folder, metaFile), about), writeFile(filepath.Join(folder, metaSumFile), []byte(sum)))
-}
-
-// saveMetadata saves a stream's metadata in its mark.
-func saveMetadata(dir, name string) error {
-	folders, err := filepath.Glob(filepath.Join(dir, engineFolder, "jetstream", "*", "streams", name))
-	if err != nil || len(folders) != 1 || !hasMetadata(folders[0]) {
-		return err
-	}
-	about, err := os.ReadFile(filepath.Join(folders[0], metaFile))
-	if err != nil {
-		return err
-	}
-	mark := filepath.Join(dir, madeFolder, name)
-	if before, err := os.ReadFile(mark); err == nil && bytes.Equal(before, about) {
-		return nil
-	}
-	return writeFile(mark, about)
 }

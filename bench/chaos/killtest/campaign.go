@@ -366,8 +366,13 @@ func (c *campaign) find(ctx context.Context, way door, o *outcome) string {
 	for ctx.Err() == nil {
 		pause(ctx, 50*time.Millisecond)
 		c.up.wait(ctx)
-		if found, err := way.find(ctx, o.job); err == nil {
+		found, err := way.find(ctx, o.job)
+		if err == nil {
 			return cmp.Or(found, c.unlisted)
+		}
+		if o.text != err.Error() {
+			o.text = err.Error()
+			c.say("%s: %s", o.id, o.text)
 		}
 	}
 	return ""
@@ -474,34 +479,4 @@ func (o *outcome) about(a approvalBrief) (about []call) {
 		}
 	}
 	return about
-}
-
-// gate is open while the gateway listens.
-type gate struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func newGate() *gate { return &gate{ch: make(chan struct{})} }
-
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(g.ch)
-}
-
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ch = make(chan struct{})
-}
-
-func (g *gate) wait(ctx context.Context) {
-	g.mu.Lock()
-	ch := g.ch
-	g.mu.Unlock()
-	select {
-	case <-ch:
-	case <-ctx.Done():
-	}
 }
