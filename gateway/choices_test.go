@@ -10,6 +10,7 @@ import (
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/packageindex"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -21,7 +22,7 @@ func TestChosenEnvironment(t *testing.T) {
 	t.Setenv("SSL_CERT_FILE", tlstest.Authority(t))
 	cfg := withRunsc(t, settings(nil))
 	cfg.Environments = map[string]config.Environment{
-		"data": {Description: "has alpha.", Python: config.PythonPackages{Requirements: []string{"alpha==1.0"}, Index: packageIndex(t, "alpha")}},
+		"data": {Description: "has alpha.", Python: config.PythonPackages{Requirements: []string{"alpha==1.0"}, Index: packageindex.Serve(t, "alpha")}},
 	}
 	g := open(t, cfg, &gateway.Options{CacheDir: cacheFolder(t), DataDir: t.TempDir()})
 	as := func(principal, session string) context.Context {

@@ -11,6 +11,7 @@ import (
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/packageindex"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -45,7 +46,7 @@ func TestKeptPackages(t *testing.T) {
 	cfg := withRunsc(t, settings(nil))
 	dir, data, cache := venvs(t, "base"), t.TempDir(), cacheFolder(t)
 	cfg.Environments = map[string]config.Environment{
-		"kept": {Python: config.PythonPackages{Base: filepath.Join(dir, "base"), Index: packageIndex(t, "alpha", "beta")}, Install: true, Keep: true},
+		"kept": {Python: config.PythonPackages{Base: filepath.Join(dir, "base"), Index: packageindex.Serve(t, "alpha", "beta")}, Install: true, Keep: true},
 	}
 	t.Setenv("SSL_CERT_FILE", tlstest.Authority(t))
 	ann := tool.WithPrincipal(t.Context(), "ann")

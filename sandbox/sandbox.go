@@ -43,6 +43,8 @@ type Job struct {
 	Limits  Limits
 	// Environment is the name in Options.Environments that it runs in; "" means the host's own interpreters.
 	Environment string
+	// Added is set if Environment is another one with more packages: a worker makes it from this.
+	Added *Added
 	// Session, if set, names an interpreter that outlives the program: the next job with the same
 	// Session, Interpreter and Environment sees this job's state in memory and in /workspace.
 	// The name must contain the principal, so that principals never share a session.
@@ -62,6 +64,14 @@ type Job struct {
 	OnOutput func(s Stream, p []byte) `json:"-"`
 
 	slot *slot.Slot
+}
+
+// Added is an environment with more packages.
+type Added struct {
+	// Environment is the name of the one without them.
+	Environment string `json:"environment"`
+	// Packages are requirements, as in [sallyport/sandbox/deps.Request].
+	Packages map[Interpreter][]string `json:"packages,omitempty"`
 }
 
 // Stream is a standard output stream of a program.

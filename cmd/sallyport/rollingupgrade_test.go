@@ -23,7 +23,7 @@ func nextBuild(t *testing.T) string {
 	root, dir := testutil.ModuleRoot(t), t.TempDir()
 	replace := map[string]string{}
 	for path, change := range map[string][2]string{
-		"sandbox/remote/compat.go":                    {"newestProtocol = 4\n", "newestProtocol = 5\n"},
+		"sandbox/remote/compat.go":                    {"newestProtocol = 5\n", "newestProtocol = 6\n"},
 		"codegen/runtime/guest/sallyport/together.py": {"\nimport ", "\nBUILD = \"next\"\nimport "},
 	} {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))

@@ -91,7 +91,7 @@ func (e *Environments) contents(ctx context.Context, made *building) string {
 		if i == sandbox.Python {
 			part = "Python"
 		}
-		if v := e.version(ctx, i, made.key, e.limits()); v != "" {
+		if v := e.version(ctx, i, baseKey(made), e.limits()); v != "" {
 			part += " " + v
 		}
 		if n, err := deps.List(i, made.sites[i]...); err == nil && !onWorkers(e) {

@@ -23,6 +23,7 @@ import (
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/deps"
+	"sallyport/sandbox/remote"
 )
 
 // The folders in the cache directory for packages and images.
@@ -52,6 +53,8 @@ type Options struct {
 	Logger  *slog.Logger
 	// Sandboxes runs the installation of packages.
 	Sandboxes Sandboxes
+	// Packages lists the packages of an environment on a worker, by interpreter, and adds those that the job adds; nil if there are no workers.
+	Packages func(ctx context.Context, job sandbox.Job) (map[sandbox.Interpreter][]deps.InstalledPackage, error)
 	// MayInstall returns an error if the caller may not send names of packages to an index.
 	MayInstall func(ctx context.Context) error
 	// MarkInterval is the time between two marks of the images and packages in use; 0 is a day.
@@ -72,6 +75,8 @@ func (e *Environments) limits() sandbox.Limits {
 type Environments struct {
 	opts    Options
 	choices choices
+	listed  listings
+	turns   chan struct{} // of builds on a worker, whose capacity is how many run at once; nil on a gateway
 	lease   *lease
 	work    sync.WaitGroup
 	quit    context.Context //nolint:containedctx // ends with the gateway: a build belongs to no request
@@ -98,12 +103,19 @@ type extraKey struct {
 type building struct {
 	done chan struct{}
 	// The other fields are valid once done is closed.
-	key   string // its key in the sandbox host
+	key   string // its key in the sandbox host, "" on a worker
+	env   sandbox.Environment
 	sites map[sandbox.Interpreter][]string
+	// added is what a worker adds to its environment, nil for nothing, and packages are the packages then.
+	added    *sandbox.Added
+	packages map[sandbox.Interpreter][]deps.InstalledPackage
 	// modules are the names of npm packages.
 	modules  []string
 	err      error
 	finished time.Time
+	retry    time.Duration // the time until a failed build is retried
+
+	used time.Time // when a worker used it last; guarded by mu of Environments
 }
 
 // ready reports whether the build has succeeded.
@@ -156,9 +168,22 @@ func (e *Environments) Find(name string) (full string, settings config.Environme
 
 // Ensure waits until an environment is built, or ctx ends, and returns its key in the sandbox host. Errors are *tool.Error.
 func (e *Environments) Ensure(ctx context.Context, name string) (string, error) {
+	var job sandbox.Job
+	err := ensureFor(ctx, e, &job, name)
+	return job.Environment, err
+}
+
+// EnsureFor is [Environments.Ensure] with a timeout, for a job, whose environment it sets.
+func (e *Environments) EnsureFor(ctx context.Context, job *sandbox.Job, name string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return ensureFor(ctx, e, job, name)
+}
+
+func ensureFor(ctx context.Context, e *Environments, job *sandbox.Job, name string) error {
 	name, _, known, err := e.Find(name)
 	if err != nil || !known {
-		return "", err
+		return err
 	}
 	r := e.recipe(tool.Principal(ctx), name)
 	m := e.startBuild(r)
@@ -168,9 +193,10 @@ func (e *Environments) Ensure(ctx context.Context, name string) (string, error) 
 		err = m.wait(ctx, name)
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
-	return m.key, nil
+	job.Environment, job.Added = m.key, m.added
+	return nil
 }
 
 func (m *building) wait(ctx context.Context, name string) error {
@@ -193,9 +219,10 @@ func buildError(name string, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "environment " + name + " could not be made", Hint: "the operator's log says why", Err: err}
 }
 
-// isPackageError reports whether other package names can fix an error.
+// isPackageError reports whether other package names can fix an error, or a worker says it to models.
 func isPackageError(err error) bool {
-	return errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrFailed) || errors.Is(err, deps.ErrLimit)
+	_, ofWorker := errors.AsType[*remote.AddError](err)
+	return ofWorker || errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrFailed) || errors.Is(err, deps.ErrLimit)
 }
 
 func (e *Environments) recipe(principal, name string) recipe {
@@ -228,7 +255,7 @@ func (e *Environments) startBuild(r recipe) *building {
 	if m := e.builds[r]; m != nil && !m.retryDue() {
 		return m
 	}
-	m := &building{done: make(chan struct{})}
+	m := &building{done: make(chan struct{}), retry: retryTime(e), used: time.Now()}
 	if e.quit.Err() != nil {
 		m.err = toolcall.ClosedError()
 		close(m.done)
@@ -237,7 +264,7 @@ func (e *Environments) startBuild(r recipe) *building {
 	e.builds[r] = m
 	e.work.Go(func() {
 		begin := time.Now()
-		m.key, m.sites, m.err = e.build(e.quit, r)
+		m.err = e.build(e.quit, r, m)
 		if m.err == nil {
 			m.modules, m.err = modules(m.sites[sandbox.Node])
 		}
@@ -274,30 +301,39 @@ func modules(sites []string) (names []string, err error) {
 	return names, err
 }
 
+// addedAge is how long packages that a worker has added are taken for granted: the operator may restart workers with other settings.
+const addedAge = 10 * time.Minute
+
 func (m *building) retryDue() bool {
 	select {
 	case <-m.done:
-		return m.err != nil && time.Since(m.finished) > environmentRetry
+		age := time.Since(m.finished)
+		return m.err != nil && age > m.retry || m.added != nil && age > addedAge
 	default:
 		return false
 	}
 }
 
 // build builds the sandbox environment of a recipe and registers it with the host.
-func (e *Environments) build(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
+func (e *Environments) build(ctx context.Context, r recipe, m *building) error {
 	if onWorkers(e) {
-		return r.name, nil, nil
+		return buildElsewhere(ctx, e, r, m)
 	}
+	end, err := beginTurn(ctx, e.turns)
+	if err != nil {
+		return err
+	}
+	defer end()
 	host, release, err := e.opts.Sandboxes.Local()
 	if err != nil {
-		return "", nil, err
+		return err
 	}
 	defer release()
-	env, sites, err := compose(ctx, e, host, r)
-	if err == nil {
-		key, err = host.Define(r.name, env)
+	if m.env, m.sites, err = compose(ctx, e, host, r); err != nil || e.turns != nil {
+		return err
 	}
-	return key, sites, err
+	m.key, err = host.Define(r.name, m.env)
+	return err
 }
 
 // compose makes what a recipe consists of. It returns the folders with packages, too.
@@ -359,12 +395,15 @@ func (e *Environments) NodePackages(key string) func(name string) bool {
 	if key == "" {
 		return nil
 	}
+	if onWorkers(e) {
+		return func(string) bool { return true }
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for r, m := range e.builds {
 		if m.ready() && m.key == key {
 			settings, _ := e.settings(r.name)
-			if settings.Image != "" || settings.Root != "" || onWorkers(e) {
+			if settings.Image != "" || settings.Root != "" {
 				return func(string) bool { return true }
 			}
 			return func(name string) bool { return slices.Contains(m.modules, name) }
@@ -432,11 +471,4 @@ func (e *Environments) folder(name string) (string, error) {
 		e.work.Go(func() { e.markLoop(cmp.Or(e.opts.MarkInterval, markInterval)) })
 	}
 	return filepath.Join(e.opts.CacheDir, name), nil
-}
-
-// EnsureWithin is [Environments.Ensure] with a timeout.
-func (e *Environments) EnsureWithin(ctx context.Context, name string, patience time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return e.Ensure(ctx, name)
 }

@@ -6,8 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -81,6 +83,30 @@ func (l *lease) add(path string, mark func() error) {
 	}
 	if _, err := l.file.WriteString(path + "\n"); err != nil {
 		l.log.Warn("other processes do not see that this one uses an environment", "of", path, "error", err)
+	}
+}
+
+// drop ends the use of some images and layers. While the file is written again, others may miss the rest of it; they remove nothing that was
+// marked in the last [MinUnused].
+func (l *lease) drop(paths ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, path := range paths {
+		delete(l.marks, path)
+	}
+	if l.file == nil {
+		return
+	}
+	rest := strings.Join(append(slices.Sorted(maps.Keys(l.marks)), ""), "\n")
+	_, err := l.file.WriteAt([]byte(rest), 0)
+	if err == nil {
+		err = l.file.Truncate(int64(len(rest)))
+	}
+	if err == nil {
+		_, err = l.file.Seek(0, io.SeekEnd)
+	}
+	if err != nil {
+		l.log.Warn("other processes do not see which environments this one still uses", "error", err)
 	}
 }
 

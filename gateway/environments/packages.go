@@ -56,7 +56,7 @@ func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string,
 			return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but not kept", Hint: "they are gone when the gateway ends", Err: err}
 		}
 	}
-	all, err := deps.List(interpreter, made.sites[interpreter]...)
+	all, err := packagesIn(made, interpreter)
 	if err != nil {
 		return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but cannot be listed", Err: err}
 	}
@@ -91,14 +91,14 @@ func (e *Environments) installed(ctx context.Context, interpreter sandbox.Interp
 	if _, known := e.settings(name); !known {
 		return nil, nil
 	}
-	if onWorkers(e) {
-		return nil, errPackagesElsewhere(name)
-	}
 	made := e.startBuild(e.recipe(tool.Principal(ctx), name))
 	if err := made.wait(ctx, name); err != nil {
 		return nil, err
 	}
-	all, err := deps.List(interpreter, made.sites[interpreter]...)
+	if onWorkers(e) && made.added == nil {
+		return listElsewhere(ctx, e, interpreter, name)
+	}
+	all, err := packagesIn(made, interpreter)
 	if err != nil {
 		return nil, &tool.Error{Kind: tool.Internal, Message: "packages cannot be listed", Err: err}
 	}
@@ -122,6 +122,14 @@ func (e *Environments) FindPackages(ctx context.Context, p Packages) (versions m
 		}
 	}
 	return versions, nil
+}
+
+// packagesIn returns the packages of an environment that is built. One on a worker has added packages.
+func packagesIn(made *building, interpreter sandbox.Interpreter) ([]deps.InstalledPackage, error) {
+	if made.added != nil {
+		return made.packages[interpreter], nil
+	}
+	return deps.List(interpreter, made.sites[interpreter]...)
 }
 
 func (e *Environments) packagesOf(ctx context.Context, p Packages) (sandbox.Interpreter, string, error) {

@@ -91,7 +91,7 @@ func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sa
 	if job.Session, err = sessionKey(ctx, program.Session, ex.opts.Workspaces.Key(ctx, program.Workspace)); err != nil {
 		return sandbox.Job{}, err
 	}
-	if job.Environment, err = ex.opts.Environments.EnsureWithin(ctx, program.Environment, job.Limits.Timeout); err != nil {
+	if err = ex.opts.Environments.EnsureFor(ctx, &job, program.Environment, job.Limits.Timeout); err != nil {
 		return sandbox.Job{}, err
 	}
 	return job, ex.opts.Workspaces.SaveProgram(ctx, program, interpreter)

@@ -12,6 +12,8 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/deps"
+	"sallyport/sandbox/remote"
 	"sallyport/sandbox/workers"
 )
 
@@ -58,11 +60,42 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 	if err == nil {
 		return outcome, nil
 	}
+	if refused, ok := errors.AsType[*remote.AddError](err); ok {
+		return outcome, &tool.Error{Kind: tool.Failed, Message: sanitize.Line(refused.Text, 600), Err: err}
+	}
 	refusal := &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it persists, the operator's `sallyport doctor` says why", Err: err}
 	if r.local == nil {
 		refusal.Message = "the sandbox could not be started: " + sanitize.Line(err.Error(), 300)
 	}
 	return outcome, refusal
+}
+
+// Packages lists the packages of a job's environment on a worker, as [workers.Pool.Packages] does.
+func (r *Sandboxes) Packages(ctx context.Context, job sandbox.Job) (map[sandbox.Interpreter][]deps.InstalledPackage, error) {
+	host, release, err := r.borrow()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	lister, ok := host.(packageLister)
+	if !ok {
+		return nil, errors.New("the machine of sandbox.remote does not list packages")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.runs.Go(func() {
+		select {
+		case <-r.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return lister.Packages(ctx, job)
+}
+
+// packageLister is a host whose machines list and add packages.
+type packageLister interface {
+	Packages(ctx context.Context, job sandbox.Job) (map[sandbox.Interpreter][]deps.InstalledPackage, error)
 }
 
 // errRemote is the error for features that need the sandboxes on the gateway's machine.

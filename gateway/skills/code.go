@@ -191,19 +191,18 @@ func (s compiler) testSkill(ctx context.Context, one skill.Skill) error {
 		return nil
 	}
 	job := sandbox.Job{ID: execution.NewID(), Interpreter: sandbox.Python, Limits: s.Executor.Limits(execution.Program{Timeout: testTime})}
-	environment, err := s.opts.Environments.EnsureWithin(ctx, "", testTime)
-	if err != nil {
+	if err := s.opts.Environments.EnsureFor(ctx, &job, "", testTime); err != nil {
 		return err
 	}
-	job.Environment = environment
 	ctx = toolcall.WithCandidate(ctx, &one)
 	job.Code = strings.ReplaceAll(testPython, "MODULE", one.Module())
 	if one.Language == skill.TypeScript {
 		job.Interpreter = sandbox.Node
-		job.Code, err = s.Executor.Bundle(ctx, job, testTypeScript(one))
+		code, err := s.Executor.Bundle(ctx, job, testTypeScript(one))
 		if err != nil {
 			return failedTests(one, err.Error())
 		}
+		job.Code = code
 	}
 	e, err := s.Executor.RunTests(ctx, job, execution.Program{Code: job.Code, Language: string(one.Language)}, &one)
 	if err != nil {

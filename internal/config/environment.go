@@ -99,12 +99,17 @@ func (c *Config) environmentProblems(at path) []problem {
 		if !upstreamName.MatchString(name) {
 			all = append(all, problem{at: under, onKey: true, message: fmt.Sprintf(`%.40q cannot name an environment: a letter, then letters, digits, "-" and "_", at most 64`, name)})
 		}
-		if e := (Environment{Description: c.Environments[name].Description}); c.Sandbox.Remote == RemoteWorkers && !reflect.DeepEqual(c.Environments[name], e) {
-			all = append(all, problem{at: under, onKey: true, message: `with "remote: workers" under "sandbox", workers make environments (sallyport worker --environments FILE): leave all but "description" out`})
+		if e := onlyAllowed(c.Environments[name]); c.Sandbox.Remote == RemoteWorkers && !reflect.DeepEqual(c.Environments[name], e) {
+			all = append(all, problem{at: under, onKey: true, message: `with "remote: workers" under "sandbox", workers make environments (sallyport worker --environments FILE): leave all but "description" and "install" out`})
 		}
 		all = append(all, c.Environments[name].problems(under)...)
 	}
 	return all
+}
+
+// onlyAllowed returns what a gateway may set of an environment on workers.
+func onlyAllowed(e Environment) Environment {
+	return Environment{Description: e.Description, Install: e.Install, Keep: e.Keep}
 }
 
 func (e Environment) problems(at path) []problem {

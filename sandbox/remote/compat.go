@@ -21,11 +21,13 @@ const (
 	// oldestProtocol is the oldest version of the protocol that this build speaks, that of the release before, and newestProtocol the
 	// newest. A change of messages raises newestProtocol: what is new is sent only to a side that speaks it.
 	oldestProtocol = 2
-	newestProtocol = 4
+	newestProtocol = 5
 	// guestProtocol is the first version of the protocol in which the gateway sends the files of guests.
 	guestProtocol = 3
 	// serviceProtocol is the first version of the protocol in which the gateway starts services.
 	serviceProtocol = 4
+	// addedProtocol is the first version of the protocol in which the gateway asks for environments with added packages.
+	addedProtocol = 5
 	// hostInterface rises when a host needs other files of guests than before, or they need another host: see TestGuestFiles.
 	hostInterface = 1
 )

@@ -264,7 +264,7 @@ func (p pair) breaks(t *testing.T) {
 func TestEverythingOfAJobTravels(t *testing.T) {
 	for kind, want := range map[reflect.Type][]string{
 		reflect.TypeFor[sandbox.Limits](): {"Timeout", "Memory", "Processes", "OpenFiles", "CPU", "FileSize", "Workspace", "Inodes", "Output", "Value", "Calls", "Concurrency", "Traffic"},
-		reflect.TypeFor[sandbox.Job]():    {"ID", "Interpreter", "Code", "File", "Variables", "Prelude", "Limits", "Environment", "Session", "Owner", "OwnerAfter", "Workspace", "OnOutput"},
+		reflect.TypeFor[sandbox.Job]():    {"ID", "Interpreter", "Code", "File", "Variables", "Prelude", "Limits", "Environment", "Added", "Session", "Owner", "OwnerAfter", "Workspace", "OnOutput"},
 		reflect.TypeFor[bridge.Program](): {"Code", "File", "ValueLimit", "Keep", "Frame", "Variables", "Prelude", "Workspace"}, // Frame is filled in where the bridge is
 	} {
 		var fields []string

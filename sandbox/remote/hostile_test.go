@@ -35,7 +35,9 @@ type hostileWorker struct {
 	instead func(conn net.Conn)
 	answer  func(a *requestStream, r *http.Request)
 	service func(a *requestStream, r *http.Request)
-	dials   atomic.Int64
+	// packages is the answer to a request for packages.
+	packages string
+	dials    atomic.Int64
 }
 
 func (l *hostileWorker) dial(context.Context) (io.ReadWriteCloser, error) {
@@ -78,6 +80,7 @@ func (l *hostileWorker) serve(conn net.Conn) {
 		a.control.Flush()
 		l.service(a, r)
 	})
+	mux.HandleFunc(pathPackages, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, l.packages) })
 	server := &http.Server{Handler: mux, Protocols: protocols}
 	server.Serve(&singleListener{wire: newWire(ahead, conn)})
 }

@@ -17,7 +17,9 @@ import (
 // endMessage is the worker's message about a program's end, in addition to the bridge's frames. Output is sent separately.
 type endMessage struct {
 	// Error is the reason why the program was not run; the rest is empty then.
-	Error     string         `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Added is set if the reason is that the environment could not be made of Job.Added.
+	Added     *AddError      `json:"added,omitempty"`
 	Status    sandbox.Status `json:"status,omitempty"`
 	Exit      int            `json:"exit,omitempty"`
 	StdoutCut int64          `json:"stdout_cut,omitempty"`
@@ -36,8 +38,9 @@ type jobHead struct {
 	Owner       string              `json:"owner,omitempty"`
 	// Files is set if the program has a workspace.
 	Files bool `json:"files,omitempty"`
-	// Environment is one of those that the worker has.
-	Environment string `json:"environment,omitempty"`
+	// Environment is one of those that the worker has, Added the packages that are added to it.
+	Environment string                           `json:"environment,omitempty"`
+	Added       map[sandbox.Interpreter][]string `json:"added,omitempty"`
 	// StreamOutput asks for output while the program runs. Older workers ignore it.
 	StreamOutput bool `json:"printed,omitempty"`
 }
@@ -168,6 +171,7 @@ func sendOutcome(m *bridge.Messages, o sandbox.Outcome, why error) error {
 	said := endMessage{Status: o.Status, Exit: o.Exit, StdoutCut: o.Stdout.Cut, StderrCut: o.Stderr.Cut, Reused: o.Reused, CPU: o.CPU, Notes: o.Notes}
 	if why != nil {
 		said = endMessage{Error: why.Error()}
+		said.Added, _ = errors.AsType[*AddError](why)
 	}
 	for kind, text := range map[int]string{kindStdout: o.Stdout.Text, kindStderr: o.Stderr.Text} {
 		for part := range slices.Chunk([]byte(text), outputChunkSize) {
@@ -195,12 +199,13 @@ func sanitizeChecks(found []sandbox.Check) []sandbox.Check {
 
 // The paths of requests.
 const (
-	pathRun     = "/run"
-	pathPublish = "/publish"
-	pathWarm    = "/warm"
-	pathWaiting = "/waiting"
-	pathChecks  = "/checks"
-	pathService = "/service/" // and its name
+	pathRun      = "/run"
+	pathPublish  = "/publish"
+	pathWarm     = "/warm"
+	pathWaiting  = "/waiting"
+	pathChecks   = "/checks"
+	pathService  = "/service/" // and its name
+	pathPackages = "/packages"
 )
 
 // waitingReply is the answer to pathWaiting.

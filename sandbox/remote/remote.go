@@ -65,7 +65,7 @@ type greeting struct {
 	Settings *hostOptions `json:"host,omitempty"`
 }
 
-// hasEnvironment reports whether a worker can run programs in an environment; all have "".
+// hasEnvironment reports whether a worker has an environment of its own; all have "".
 func (here greeting) hasEnvironment(name string) bool {
 	return name == "" || slices.Contains(here.Environments, name)
 }

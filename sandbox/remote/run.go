@@ -46,8 +46,11 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}
-	if !l.worker.hasEnvironment(job.Environment) {
-		return sandbox.Outcome{}, fmt.Errorf("run program: %s does not have the environment %s", c.name, job.Environment)
+	if name := EnvironmentOf(job); !l.worker.hasEnvironment(name) {
+		return sandbox.Outcome{}, fmt.Errorf("run program: %s does not have the environment %s", c.name, name)
+	}
+	if job.Added != nil && !Here().AddsPackages(l.worker.Compat) {
+		return sandbox.Outcome{}, c.errOlder(l)
 	}
 	x, err := l.open(pathRun)
 	if err != nil {
@@ -64,6 +67,9 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 		if said.end.Error == "" {
 			return said.outcome(seen), nil
 		}
+		if seen.Calls == 0 && said.end.Added != nil {
+			return sandbox.Outcome{}, said.end.Added.of(c.name)
+		}
 		if seen.Calls == 0 {
 			return sandbox.Outcome{}, fmt.Errorf("run program on %s: %s", c.name, sanitize.Line(said.end.Error, maxNote))
 		}
@@ -76,10 +82,14 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 }
 
 func sendJob(m *bridge.Messages, job sandbox.Job) error {
-	data, err := json.Marshal(jobHead{
+	head := jobHead{
 		ID: job.ID, Interpreter: job.Interpreter, Limits: job.Limits, Session: job.Session, Owner: job.Owner, Files: job.Workspace != nil,
-		Environment: job.Environment, StreamOutput: job.OnOutput != nil,
-	})
+		Environment: EnvironmentOf(job), StreamOutput: job.OnOutput != nil,
+	}
+	if job.Added != nil {
+		head.Added = job.Added.Packages
+	}
+	data, err := json.Marshal(head)
 	if err != nil {
 		return err
 	}
@@ -90,7 +100,11 @@ func sendJob(m *bridge.Messages, job sandbox.Job) error {
 func (c *Client) runProgram(ctx context.Context, m *bridge.Messages, job sandbox.Job, caller bridge.Caller) (bridge.Report, error) {
 	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	var watcher sync.WaitGroup
-	clock := bridge.NewClock(queueLimit+job.Limits.Timeout, func() { stop(errTimeout) })
+	limit := queueLimit + job.Limits.Timeout
+	if job.Added != nil {
+		limit += job.Limits.Timeout // for the environment
+	}
+	clock := bridge.NewClock(limit, func() { stop(errTimeout) })
 	defer clock.Stop()
 	clock.OnChange(func(still bool) { _ = m.WriteMessage(kindPause, pauseFlag(still)) }) // a broken connection ends the program
 	watcher.Go(func() { watch(ctx, inner, stop, m) })

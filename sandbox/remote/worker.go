@@ -31,6 +31,9 @@ type WorkerOptions struct {
 	Spool string
 	// Services are programs that a gateway can start by name, each in a sandbox of its own: type checkers. IDs are set when they start.
 	Services map[string]sandbox.Service
+	// Extend returns an environment of Host.Environments with more packages, which it adds if necessary, until ctx ends. What it is asked for
+	// is untrusted. Errors that gateways may read are *AddError; nil: no packages can be added.
+	Extend func(ctx context.Context, added sandbox.Added) (Extended, error)
 	// Begin, if set, is called before each program, which its error refuses. The function that it returns is called when the
 	// gateway has the outcome.
 	Begin func() (end func(), err error)
@@ -46,8 +49,9 @@ type worker struct {
 	// serving counts the services that run, served those that were started.
 	serving, served atomic.Int64
 
-	mu       sync.Mutex // guards contents
+	mu       sync.Mutex // guards the rest
 	contents map[string][]byte
+	extended map[string]string // keys of environments with added packages in the host, by digest
 }
 
 // ServeWorker serves one gateway until the stream or ctx ends. It returns when everything that it
@@ -117,7 +121,7 @@ func (w *worker) openHost(there greeting) (*sandbox.Host, error) {
 func (w *worker) serve() {
 	mux := http.NewServeMux()
 	for path, handle := range map[string]http.HandlerFunc{
-		pathRun: w.run, pathPublish: w.publish, pathWarm: w.warm, pathWaiting: w.waiting, pathChecks: w.checks, pathService + "{name}": w.service,
+		pathRun: w.run, pathPublish: w.publish, pathWarm: w.warm, pathWaiting: w.waiting, pathChecks: w.checks, pathService + "{name}": w.service, pathPackages: w.packages,
 	} {
 		mux.HandleFunc("POST "+path, func(rw http.ResponseWriter, r *http.Request) {
 			w.tasks.Add(1)
@@ -262,6 +266,9 @@ func (x *execution) handleMessage(kind byte, data []byte) error {
 		return fmt.Errorf("read job: %w", err)
 	}
 	x.job, x.hasFiles = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session, Owner: head.Owner, Environment: head.Environment}, head.Files
+	if len(head.Added) > 0 {
+		x.job.Added = &sandbox.Added{Environment: head.Environment, Packages: head.Added}
+	}
 	x.owner.Store(&head.Owner)
 	x.job.OwnerAfter = func() string { return *x.owner.Load() }
 	x.streamOutput = head.StreamOutput
@@ -305,6 +312,12 @@ func (x *execution) runJob(ctx context.Context) (outcome sandbox.Outcome, end fu
 			return outcome, end, err
 		}
 		end = begun
+	}
+	if err = x.addPackages(ctx); err != nil && ctx.Err() != nil {
+		return sandbox.Outcome{Status: sandbox.Canceled}, end, nil //nolint:nilerr // that is the outcome
+	}
+	if err != nil {
+		return outcome, end, err
 	}
 	said := x.relayOutput()
 	outcome, err = x.worker.host.Run(ctx, *x.job, x.relay)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sallyport/sandbox"
+	"sallyport/sandbox/remote"
 )
 
 // maxEnvironments bounds the environments of a worker, and maxDigest the characters of each digest, so that they fit into a beat.
@@ -52,13 +53,23 @@ const maxNamed = 5
 
 // noEnvironmentError is the error for an environment that no worker has that could run a program.
 func noEnvironmentError(name string, without []string) error {
-	slices.Sort(without)
-	without = slices.Compact(without)
-	names, more := strings.Join(without[:min(len(without), maxNamed)], ", "), ""
-	if len(without) > maxNamed {
-		more = fmt.Sprintf(" and %d more", len(without)-maxNamed)
+	return fmt.Errorf("no worker that takes programs has the environment %.80q (%s lack it): start one with `sallyport worker --environments FILE`", name, listNames(without))
+}
+
+// olderError is the error for a program with added packages if only workers of older builds could run it.
+func olderError(older []string) error {
+	return &remote.AddError{Text: fmt.Sprintf("no worker that takes programs can add packages: the sallyport of %s is older than the gateway's: update it there", listNames(older)), Final: true}
+}
+
+// listNames returns some of the names of workers, each once.
+func listNames(names []string) string {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	more := ""
+	if len(names) > maxNamed {
+		more = fmt.Sprintf(" and %d more", len(names)-maxNamed)
 	}
-	return fmt.Errorf("no worker that takes programs has the environment %.80q (%s%s lack it): start one with `sallyport worker --environments FILE`", name, names, more)
+	return strings.Join(names[:min(len(names), maxNamed)], ", ") + more
 }
 
 // reportDifferent logs if a new worker has another environment than others of the same name. It is called with mu held.

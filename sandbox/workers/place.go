@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/labels"
 	"sallyport/sandbox"
+	"sallyport/sandbox/remote"
 )
 
 // take returns the worker for a program, and counts the program there. tried are those that it must not be. The caller must
@@ -52,7 +53,7 @@ func (p *Pool) choose(job sandbox.Job, tried []string) (*member, error) {
 	if session == "" || best == nil || !p.usable(best, job, tried) {
 		best = nil
 		for _, m := range p.members {
-			if p.usable(m, job, tried) && (best == nil || p.prefers(m, best)) {
+			if p.usable(m, job, tried) && (best == nil || p.prefersFor(job, m, best)) {
 				best = m
 			}
 		}
@@ -69,7 +70,7 @@ func (p *Pool) choose(job sandbox.Job, tried []string) (*member, error) {
 
 // usable reports whether a worker takes a program.
 func (p *Pool) usable(m *member, job sandbox.Job, tried []string) bool {
-	return !slices.Contains(m.Lacks, job.Interpreter) && m.hasEnvironment(job.Environment) && p.available(m) && !slices.Contains(tried, m.Instance)
+	return !slices.Contains(m.Lacks, job.Interpreter) && m.hasEnvironment(remote.EnvironmentOf(job)) && m.addsPackages(job) && p.available(m) && !slices.Contains(tried, m.Instance)
 }
 
 // available reports whether a worker takes anything of this gateway. It is called with mu held.
@@ -131,14 +132,16 @@ func (p *Pool) remember(session, instance string) {
 
 // noneError says why no worker takes a program. It is called with mu held.
 func (p *Pool) noneError(job sandbox.Job) error {
-	others, draining, lacking, without := 0, false, false, []string(nil)
+	others, draining, lacking, without, older := 0, false, false, []string(nil), []string(nil)
 	for _, m := range p.members {
 		if slices.Contains(m.Lacks, job.Interpreter) {
 			lacking = true
 		} else if !p.placeable(m.Worker) {
 			others++
-		} else if !m.hasEnvironment(job.Environment) {
+		} else if !m.hasEnvironment(remote.EnvironmentOf(job)) {
 			without = append(without, m.Name)
+		} else if !m.addsPackages(job) {
+			older = append(older, m.Name)
 		} else if m.Draining {
 			draining = true
 		}
@@ -148,8 +151,10 @@ func (p *Pool) noneError(job sandbox.Job) error {
 		return fmt.Errorf("no worker can be reached: there is no connection to %s", p.opts.Server.URL)
 	case lacking:
 		return fmt.Errorf("no worker that takes programs has the interpreter %s: install it on their machines (`sallyport cluster status` shows what they lack)", job.Interpreter)
+	case len(older) > 0 && !draining:
+		return olderError(older)
 	case len(without) > 0 && !draining:
-		return noEnvironmentError(job.Environment, without)
+		return noEnvironmentError(remote.EnvironmentOf(job), without)
 	case draining:
 		return errors.New("no worker takes programs: those that have joined are draining")
 	case others > 0:

@@ -67,6 +67,8 @@ type member struct {
 
 	client  *remote.Client
 	running int // programs of this gateway
+	// added are the environments with added packages that it has made for this gateway.
+	added map[string]bool
 }
 
 // place is where a session is.
@@ -274,8 +276,9 @@ func (p *Pool) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (
 			break
 		}
 		outcome, err = m.client.Run(ctx, job, caller)
+		p.noteAdded(m, job, err)
 		p.release(m, verdictOf(outcome, err))
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || isFinal(err) {
 			break
 		}
 		p.log.WarnContext(ctx, "a worker did not start a program", "worker", m.Name, "execution", job.ID, "error", err)

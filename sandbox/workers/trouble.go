@@ -1,11 +1,13 @@
 package workers
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"sallyport/sandbox"
+	"sallyport/sandbox/remote"
 )
 
 // trouble is what a gateway remembers of a worker that failed, by its name: a worker that fails on purpose has as many processes as it likes.
@@ -43,7 +45,10 @@ const (
 )
 
 func verdictOf(o sandbox.Outcome, err error) verdict {
+	_, ofPackages := errors.AsType[*remote.AddError](err)
 	switch {
+	case ofPackages:
+		return unknown
 	case err != nil:
 		return refused
 	case o.Lost != "":

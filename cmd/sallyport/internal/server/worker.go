@@ -165,7 +165,7 @@ func (a *app) joinCluster(cmd *cobra.Command, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	closed, err := a.prepare(cmd.Context(), f.environments, &opts.Host)
+	closed, err := a.prepare(cmd.Context(), f.environments, &opts)
 	if err != nil {
 		return err
 	}
@@ -190,15 +190,27 @@ func lacking(opts sandbox.Options) (names []sandbox.Interpreter) {
 
 // prepare returns why this machine cannot run sandboxes, or makes the environments of a file of settings, "" for none. They are kept until
 // closed is called.
-func (a *app) prepare(ctx context.Context, file string, opts *sandbox.Options) (closed func(), err error) {
-	host, err := sandbox.New(*opts)
+func (a *app) prepare(ctx context.Context, file string, opts *remote.WorkerOptions) (closed func(), err error) {
+	host, err := sandbox.New(opts.Host)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, host.Close()) }()
 	if file == "" {
-		return func() {}, nil
+		return func() {}, host.Close()
 	}
+	made, err := a.makeEnvironments(ctx, file, host)
+	if err != nil {
+		return nil, errors.Join(err, host.Close())
+	}
+	opts.Host.Environments, opts.Extend = made.All, made.Extend
+	return func() {
+		made.Close()
+		_ = host.Close() // the next host removes what is left
+	}, nil
+}
+
+// makeEnvironments makes the environments of a file of settings, in sandboxes of a host that stays open while packages are added.
+func (a *app) makeEnvironments(ctx context.Context, file string, host *sandbox.Host) (*environments.Made, error) {
 	cfg, err := config.Sources{Getenv: a.Env}.Load(file)
 	if err != nil {
 		return nil, &cli.ConfigError{Err: err}
@@ -208,11 +220,11 @@ func (a *app) prepare(ctx context.Context, file string, opts *sandbox.Options) (
 	}
 	var source atomic.Pointer[config.Config]
 	source.Store(cfg)
-	opts.Environments, closed, err = environments.MakeAll(ctx, host, environments.Options{Settings: &source, CacheDir: a.CacheDir(), Logger: opts.Logger})
+	made, err := environments.MakeAll(ctx, host, environments.Options{Settings: &source, CacheDir: a.CacheDir(), Logger: a.Logger(slog.LevelInfo)})
 	if err != nil {
 		return nil, &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "correct it in " + file + ", see docs/how-to/environments.md", Err: err}
 	}
-	return closed, nil
+	return made, nil
 }
 
 // stdioStream combines stdin and stdout into one stream.
