@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/testutil"
 	"sallyport/sandbox"
@@ -53,4 +54,28 @@ func TestForget(t *testing.T) {
 	e.lease.drop(layerKey(strings.Repeat("b", 32)))
 	e.lease.add(layerKey(strings.Repeat("d", 32)), func() error { return nil })
 	want("c", "d")
+}
+
+// TestAskAgain: a worker is asked again for packages after a while, as its operator may have changed its settings, and soon after an error.
+func TestAskAgain(t *testing.T) {
+	t.Parallel()
+	added := &sandbox.Added{Environment: "data"}
+	for name, test := range map[string]struct {
+		made building
+		age  time.Duration
+		want bool
+	}{
+		"added":              {building{added: added}, 9 * time.Minute, false},
+		"added long ago":     {building{added: added}, 11 * time.Minute, true},
+		"on this machine":    {building{}, 11 * time.Minute, false},
+		"a failure":          {building{added: added, err: errNoWorker, retry: workerRetry}, 3 * time.Second, true},
+		"a failure just now": {building{added: added, err: errNoWorker, retry: workerRetry}, 0, false},
+	} {
+		test.made.done = make(chan struct{})
+		close(test.made.done)
+		test.made.finished = time.Now().Add(-test.age)
+		if got := test.made.retryDue(); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }

@@ -117,18 +117,7 @@ func (m *Made) check(added sandbox.Added) (recipe, error) {
 func (m *Made) start(r recipe) (*building, error) {
 	e := m.of
 	e.mu.Lock()
-	pending := 0
-	var finished []recipe
-	for other, one := range e.builds {
-		select {
-		case <-one.done:
-			if other != (recipe{name: other.name}) {
-				finished = append(finished, other)
-			}
-		default:
-			pending++
-		}
-	}
+	pending, finished := countBuilds(e)
 	if known := e.builds[r]; known != nil {
 		known.used = time.Now()
 	} else if pending >= maxPending {
@@ -139,6 +128,21 @@ func (m *Made) start(r recipe) (*building, error) {
 	forget(e, finished[:max(0, len(finished)-maxKept)], pending == 0)
 	e.mu.Unlock()
 	return e.startBuild(r), nil
+}
+
+// countBuilds returns the number of builds in progress, and those with added packages that have ended. It is called with mu held.
+func countBuilds(e *Environments) (pending int, finished []recipe) {
+	for r, one := range e.builds {
+		select {
+		case <-one.done:
+			if r != (recipe{name: r.name}) {
+				finished = append(finished, r)
+			}
+		default:
+			pending++
+		}
+	}
+	return pending, finished
 }
 
 // forget forgets builds. With drop, it ends the use of layers that no other build has; builds in progress may have them. It is called with mu held.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -193,6 +194,36 @@ func TestInstallOnWorkers(t *testing.T) {
 	}
 }
 
+// TestInstallNodeOnWorkers: packages of npm are installed and listed as those of Python are, in the same environment.
+func TestInstallNodeOnWorkers(t *testing.T) {
+	testutil.Long(t)
+	testutil.Program(t, "npm")
+	t.Setenv("SSL_CERT_FILE", tlstest.Authority(t))
+	own := config.Environment{Python: config.PythonPackages{Index: packageindex.Serve(t, "alpha")}, TypeScript: config.NodePackages{Registry: packageindex.ServeNPM(t, "delta")}, Install: true}
+	one := newWorker(t, "w1", map[string]config.Environment{"data": own})
+	var asked atomic.Pointer[workerOf]
+	asked.Store(one)
+	e := gatewayOf(t, "", &asked, config.Environment{Install: true})
+	for language, names := range map[string][]string{"python": {"alpha", "alpha 1.0"}, "typescript": {"delta", "delta 1.0.0"}} {
+		said, err := e.InstallPackages(t.Context(), environments.Packages{Names: names[:1], Language: language, Environment: "data"})
+		if err != nil || said != "installed: "+names[1]+". The next program can import them; sessions restart." {
+			t.Errorf("%q, %v", said, err)
+		}
+		if said, err := e.InstalledPackages(t.Context(), environments.Packages{Language: language, Environment: "data"}); err != nil || said != names[1] {
+			t.Errorf("%q, %v", said, err)
+		}
+	}
+	for interpreter, code := range map[sandbox.Interpreter]string{sandbox.Python: "import alpha\nalpha.NAME", sandbox.Node: "import delta from 'delta'; export default delta"} {
+		job := sandboxtest.Job(interpreter, code)
+		if err := e.EnsureFor(t.Context(), &job, "data", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if o, err := one.Run(t.Context(), job, sandboxtest.Echo{}); err != nil || o.Value == nil || !strings.Contains(o.Value.Text, "a is here") {
+			t.Errorf("%s: %+v, %v", interpreter, o, err)
+		}
+	}
+}
+
 // TestHostileGateway: a worker checks all that a gateway asks it to add, and runs no program without it.
 func TestHostileGateway(t *testing.T) {
 	testutil.Long(t)
@@ -269,5 +300,32 @@ func TestShareInstallation(t *testing.T) {
 	layers, err := filepath.Glob(filepath.Join(w.cache, "packages", "layers", "*"))
 	if err != nil || len(layers) != 1 {
 		t.Error(layers, err)
+	}
+}
+
+// TestTooManyInstallations: a worker bounds the installations that gateways begin, also if these no longer wait for them, and ends them when it
+// ends.
+func TestTooManyInstallations(t *testing.T) {
+	testutil.Long(t)
+	t.Setenv("SSL_CERT_FILE", tlstest.Authority(t))
+	silent := tlstest.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	w := newWorker(t, "w1", map[string]config.Environment{"open": {Python: config.PythonPackages{Index: silent.URL + "/simple/"}, Install: true}})
+	ask := func(name string) error {
+		job := sandboxtest.Job(sandbox.Python, "1")
+		job.Limits.Timeout = time.Millisecond
+		job.Environment, job.Added = name, &sandbox.Added{Environment: "open", Packages: map[sandbox.Interpreter][]string{sandbox.Python: {name}}}
+		_, err := w.Run(t.Context(), job, sandboxtest.Echo{})
+		return err
+	}
+	for i := range 32 {
+		if err := ask(fmt.Sprintf("p%d", i)); err == nil || !strings.Contains(err.Error(), "is being installed") {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if err := ask("p7"); err == nil || !strings.Contains(err.Error(), "is being installed") {
+		t.Errorf("one that is in progress: %v", err)
+	}
+	if err := ask("one-more"); err == nil || !strings.Contains(err.Error(), "too many packages are being installed") {
+		t.Errorf("one more: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package packageindex is an index of packages of Python for tests: a service over TLS, with the authority of package tlstest.
+// Package packageindex has indexes of packages for tests, as pip and npm read them: services over TLS, with the authority of package tlstest.
 package packageindex
 
 import (
