@@ -122,8 +122,11 @@ func (w *worker) extend(ctx context.Context, added sandbox.Added, patience time.
 
 // add makes an environment with added packages. Errors are *AddError; the log has those that are not for gateways.
 func (w *worker) add(ctx context.Context, added sandbox.Added) (made Extended, err error) {
-	if _, known := w.opts.Host.Environments[added.Environment]; !known || w.opts.Extend == nil {
+	if _, known := w.opts.Host.Environments[added.Environment]; !known {
 		return made, &AddError{Text: fmt.Sprintf("it does not have the environment %.80q", added.Environment)}
+	}
+	if w.opts.Extend == nil {
+		return made, &AddError{Text: "it adds no packages"}
 	}
 	made, err = w.opts.Extend(ctx, added)
 	if _, explained := errors.AsType[*AddError](err); err != nil && !explained {

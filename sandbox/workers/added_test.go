@@ -1,13 +1,20 @@
 package workers
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/sandbox"
 	"sallyport/sandbox/remote"
+	"sallyport/sandbox/sandboxtest"
 )
 
 // addedJob is one that adds packages to an environment.
@@ -68,5 +75,64 @@ func TestAddedVerdicts(t *testing.T) {
 	}
 	if isFinal(errors.New("broken")) || isFinal(&remote.AddError{}) || !isFinal(&remote.AddError{Final: true}) {
 		t.Error("only an error that is final is")
+	}
+}
+
+// TestAddPackages has a program with added packages on the one of two workers that adds them. The other one has the environment too, and does
+// not count as one that fails.
+func TestAddPackages(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	dir := testutil.ShortDir(t)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "alpha.py"), []byte("NAME = 'alpha is here'\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	withAlpha := sandbox.Environment{Layers: map[string]string{"/opt/packages/python": dir}, PythonPath: []string{"/opt/packages/python"}, Digest: "1"}
+	has := func(o *remote.WorkerOptions) { o.Host.Environments = map[string]sandbox.Environment{"data": {}} }
+	joinChanged(t, c, "w1", 64, has) // most seats are free there
+	joinChanged(t, c, "w2", 2, func(o *remote.WorkerOptions) {
+		has(o)
+		o.Extend = func(_ context.Context, added sandbox.Added) (remote.Extended, error) {
+			if added.Environment != "data" || len(added.Packages[sandbox.Python]) != 1 || added.Packages[sandbox.Python][0] != "alpha" {
+				return remote.Extended{}, &remote.AddError{Text: fmt.Sprintf("there is no %v", added), Final: true}
+			}
+			return remote.Extended{Environment: withAlpha, Folders: map[sandbox.Interpreter][]string{sandbox.Python: {dir}}}, nil
+		}
+	})
+	p := newPool(t, c, sandbox.Pool{})
+	testutil.Eventually(t, "both have joined", eventually, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.members) == 2
+	})
+	var job sandbox.Job
+	for range 2 {
+		job = sandboxtest.Job(sandbox.Python, "import alpha\nalpha.NAME")
+		job.Environment, job.Added = addedJob().Environment, addedJob().Added
+		if o, err := p.Run(t.Context(), job, sandboxtest.Echo{}); err != nil || o.Value == nil || o.Value.Text != `"alpha is here"` {
+			t.Errorf("%+v, %v", o, err)
+		}
+	}
+	if found, err := p.Packages(t.Context(), job); err != nil || len(found) != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	job.Added = &sandbox.Added{Environment: "data", Packages: map[sandbox.Interpreter][]string{sandbox.Python: {"beta"}}}
+	job.Environment = "data-2"
+	if o, err := p.Run(t.Context(), job, sandboxtest.Echo{}); !isFinal(err) || !strings.Contains(err.Error(), "worker w2: there is no") {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if _, err := p.Packages(t.Context(), job); !isFinal(err) {
+		t.Errorf("%v", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.troubles) != 0 {
+		t.Errorf("workers count as failing: %+v", p.troubles)
+	}
+	for _, m := range p.members {
+		if m.running != 0 || m.added["data-1"] != (m.Name == "w2") || m.added["data-2"] {
+			t.Errorf("%s: %d run, %v", m.Name, m.running, m.added)
+		}
 	}
 }

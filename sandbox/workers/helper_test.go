@@ -46,6 +46,12 @@ func join(t testing.TB, c *natscluster.Cluster, name string, seats int) *joined 
 // joinWith makes a worker with services.
 func joinWith(t testing.TB, c *natscluster.Cluster, name string, seats int, services map[string]sandbox.Service) *joined {
 	t.Helper()
+	return joinChanged(t, c, name, seats, func(o *remote.WorkerOptions) { o.Services = services })
+}
+
+// joinChanged makes a worker with other options.
+func joinChanged(t testing.TB, c *natscluster.Cluster, name string, seats int, change func(o *remote.WorkerOptions)) *joined {
+	t.Helper()
 	rights := WorkerRights("sallyport", name)
 	ctx, stop := context.WithCancel(context.Background())
 	j := &joined{name: name, spool: t.TempDir(), state: testutil.ShortDir(t), stop: stop, done: make(chan error, 1)}
@@ -53,10 +59,11 @@ func joinWith(t testing.TB, c *natscluster.Cluster, name string, seats int, serv
 		times:  patientTimes(),
 		Server: natsconn.Server{URL: c.URL(), Creds: c.User(t, name, rights.Publish, rights.Subscribe), CA: c.CA, Name: name},
 		Prefix: "sallyport", Name: name, Seats: seats, Labels: map[string]string{"zone": name}, Logger: testutil.Logger(t),
-		Remote: remote.WorkerOptions{Version: "v1", Spool: j.spool, Services: services, Host: sandbox.Options{
+		Remote: remote.WorkerOptions{Version: "v1", Spool: j.spool, Host: sandbox.Options{
 			Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: j.state, Snapshots: testutil.Snapshots(), Logger: testutil.Logger(t),
 		}},
 	}
+	change(&opts.Remote)
 	var work sync.WaitGroup
 	work.Go(func() { j.done <- Work(ctx, opts) })
 	t.Cleanup(func() {
