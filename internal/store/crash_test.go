@@ -29,6 +29,12 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	if dir := os.Getenv(creatorDir); dir != "" {
+		if err := createBuckets(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	if dir := os.Getenv(tickerDir); dir != "" {
 		if err := tick(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -1,9 +1,13 @@
 package store_test
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"sallyport/internal/store"
 )
@@ -63,5 +67,55 @@ func removeAll(t *testing.T, paths ...string) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// creatorDir is the variable that makes the test binary create buckets in its directory.
+const creatorDir = "STORE_CREATOR"
+
+// createBuckets creates buckets, each with a record, until it is killed, and says which records are acknowledged.
+func createBuckets(dir string) error {
+	s, err := store.Open(dir, nil)
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		bucket, err := s.Bucket(fmt.Sprintf("bucket%d", i), store.Limits{})
+		if err != nil {
+			return err
+		}
+		if _, err := bucket.Put(context.Background(), store.Key{"made"}, []byte("{}")); err != nil {
+			return err
+		}
+		fmt.Println(i)
+	}
+}
+
+// TestKilledInCreation: a process that creates buckets is killed at any moment, again and again: the next one uses them all.
+func TestKilledInCreation(t *testing.T) {
+	t.Parallel()
+	for i := range 4 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			most := 0
+			for life := range 5 {
+				made := killedWriter(t, creatorDir, dir, most+life, time.Duration(rand.IntN(15_000))*time.Microsecond)
+				most = max(most, len(made))
+			}
+			s := open(t, dir)
+			for i := range most {
+				bucket, err := s.Bucket(fmt.Sprintf("bucket%d", i), store.Limits{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := bucket.Get(t.Context(), store.Key{"made"}); err != nil {
+					t.Errorf("bucket %d of %d: %v", i, most, err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
