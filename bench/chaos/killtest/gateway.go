@@ -27,9 +27,10 @@ type gateway struct {
 	command func(args ...string) *exec.Cmd
 	begin   func(*exec.Cmd) error // starts a command
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
-	log strings.Builder
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	log  strings.Builder // the errors
+	last string          // the last line of any kind
 }
 
 const (
@@ -62,7 +63,7 @@ func (g *gateway) start(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%s does not start:\n%s", g.args[0], g.errorLog())
+			return g.notReady()
 		}
 	}
 }
@@ -98,7 +99,7 @@ func (g *gateway) startOnce(ctx context.Context, limit time.Duration) (ready boo
 		_ = cmd.Wait() // the caller starts it again
 		return false, nil
 	case <-time.After(limit):
-		return false, errors.Join(fmt.Errorf("%s is not ready", g.args[0]), g.kill())
+		return false, errors.Join(g.notReady(), g.kill())
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -116,14 +117,21 @@ func (g *gateway) output(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// note keeps what the gateway logs as an error.
+// note keeps what the gateway logs as an error, and its last line.
 func (g *gateway) note(line string) {
-	if !strings.Contains(line, "level=ERROR") {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.log.WriteString(line + "\n")
+	g.last = line
+	if strings.Contains(line, "level=ERROR") {
+		g.log.WriteString(line + "\n")
+	}
+}
+
+// notReady is the error for a gateway that did not start in time.
+func (g *gateway) notReady() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return fmt.Errorf("%s is not ready:\n%s%s", g.args[0], g.log.String(), g.last)
 }
 
 func (g *gateway) process() *exec.Cmd {
