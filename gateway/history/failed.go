@@ -90,10 +90,23 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 	if err != nil {
 		return err
 	}
-	if record.Status == sandbox.OK {
+	switch {
+	case record.Status == sandbox.OK:
 		return succeededError(record)
+	case record.Made == 0:
+		return idleError(record)
 	}
 	return &tool.Error{Kind: tool.NotFound, Message: "the journal of " + id + " has expired", Hint: "check what it has done, then run the program without resume"}
+}
+
+// idleError is the error for an execution without a journal that made no calls, as one that was killed before other gateways could see its
+// journal. It is an [ErrNoExecution].
+func idleError(r Record) error {
+	hint := "run the program without resume"
+	if r.Resumes != "" {
+		hint = "resume " + r.Resumes
+	}
+	return &tool.Error{Kind: tool.NotFound, Message: r.ID + " made no calls: nothing to resume", Hint: hint, Err: ErrNoExecution}
 }
 
 // ofRun reports whether an execution with this root belongs to the run of a workflow, which resumes it itself.

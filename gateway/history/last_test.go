@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/journal"
+	"sallyport/internal/store"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/tool"
@@ -112,5 +114,32 @@ func resumedHere(ada context.Context, t *testing.T, one, two *sharing) {
 	}
 	for _, s := range []*sharing{one, two} {
 		s.wantLast(ada, t, "e-left")
+	}
+}
+
+// TestNothingToResume: an execution on record without a journal counts as unknown if it made no calls, so that a run of a workflow runs
+// its program again. One that made calls does not.
+func TestNothingToResume(t *testing.T) {
+	t.Parallel()
+	h := openTestHistory(t, store.Memory(), t.TempDir())
+	h.Start()
+	t.Cleanup(h.Close)
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	for _, test := range []struct {
+		record  Record
+		unknown bool
+		want    string
+	}{
+		{Record{ID: "e-idle"}, true, "e-idle made no calls: nothing to resume (run the program without resume)"},
+		{Record{ID: "e-again", Resumes: "e-first"}, true, "e-again made no calls: nothing to resume (resume e-first)"},
+		{Record{ID: "e-paid", Made: 1}, false, "the journal of e-paid has expired (check what it has done, then run the program without resume)"},
+	} {
+		test.record.Principal, test.record.Status = "ada", execution.Interrupted
+		if err := h.write(ada, test.record); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := h.OpenEnded(ada, test.record.ID); err == nil || err.Error() != test.want || errors.Is(err, ErrNoExecution) != test.unknown {
+			t.Errorf("%v, want %s", err, test.want)
+		}
 	}
 }
