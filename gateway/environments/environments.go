@@ -269,10 +269,11 @@ func (e *Environments) startBuild(r recipe) *building {
 			m.modules, m.err = modules(m.sites[sandbox.Node])
 		}
 		m.finished = time.Now()
-		if m.err != nil {
-			e.opts.Logger.Error("environment could not be made", "environment", r.name, "error", m.err)
-		} else {
+		switch {
+		case m.err == nil:
 			e.opts.Logger.Info("environment is ready", "environment", r.name, "duration", time.Since(begin))
+		case e.quit.Err() == nil:
+			e.opts.Logger.Error("environment could not be made", "environment", r.name, "error", m.err)
 		}
 		close(m.done)
 		if settings, _ := e.settings(r.name); m.err == nil && settings.Image != "" {

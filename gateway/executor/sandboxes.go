@@ -64,7 +64,8 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 		return outcome, &tool.Error{Kind: tool.Failed, Message: sanitize.Line(refused.Text, 600), Err: err}
 	}
 	refusal := &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it persists, the operator's `sallyport doctor` says why", Err: err}
-	if r.local == nil {
+	if r.local == nil { // workers may come back, and the program was not started
+		refusal.Kind, refusal.Retryable = tool.Busy, true
 		refusal.Message = "the sandbox could not be started: " + sanitize.Line(err.Error(), 300)
 	}
 	return outcome, refusal
