@@ -161,6 +161,37 @@ func TestHTTPListChanged(t *testing.T) {
 	call(t, s, "grown", "{}")
 }
 
+// A change of the tools that the server could not notify, because its stream was not open yet, is seen when the stream is.
+func TestHTTPListChangedBeforeStream(t *testing.T) {
+	web := newSite(t, nil)
+	release := make(chan struct{})
+	web.intercept(func(_ http.ResponseWriter, r *http.Request, _ string) bool {
+		if r.Method == http.MethodGet {
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		}
+		return false
+	})
+	lists := make(chan int, 10)
+	s := open(t, web.settings(), &upstream.Options{OnOffer: func(offer tool.Offer) { lists <- len(offer.Tools) }})
+	call(t, s, "grow", "")
+	if got := <-lists; got != 4 {
+		t.Errorf("%d tools at first", got)
+	}
+	time.Sleep(3 * time.Second) // a notification would have been here
+	close(release)
+	select {
+	case got := <-lists:
+		if got != 5 {
+			t.Errorf("%d tools", got)
+		}
+	case <-time.After(time.Minute):
+		t.Error("no list of 5 tools")
+	}
+}
+
 // A server that has forgotten the session did not act on the call, whatever the
 // tool: it is sent again in a new session.
 func TestHTTPServerForgetsSession(t *testing.T) {

@@ -106,6 +106,7 @@ func (d *dialer) dial(ctx context.Context) (*link, listing, error) {
 		l.close()
 		return nil, listing{}, err
 	}
+	l.wire.listed.Store(true)
 	l.awaitStream(ctx)
 	return l, listed, nil
 }

@@ -79,6 +79,9 @@ func (l *listener) once(ctx context.Context) bool {
 	if resp.StatusCode != http.StatusOK || !isStream(resp) {
 		return false // 405 or another content type: not supported
 	}
+	if l.last == "" && l.wire.listed.Load() { // a change before the server had the stream was not sent
+		l.wire.changed(allParts)
+	}
 	_ = readEvents(resp.Body, l.maxEvent, budget.Buffer{Budget: l.budget, Done: ctx.Done()}, l.take) // any error ends the stream
 	return ctx.Err() == nil
 }

@@ -79,6 +79,7 @@ type wire struct {
 	initializeID    atomic.Value // jsonrpc.ID of the SDK's initialize
 	closeCancels    atomic.Bool  // closing the stream of a response cancels the call
 	heardOnce       sync.Once
+	listed          atomic.Bool   // the first lists of the connection were received
 	streaming       chan struct{} // closed once a legacy HTTP server has answered the request for a stream
 	streamOnce      sync.Once
 	closeOnce       sync.Once
