@@ -122,7 +122,7 @@ func TestTaskStatusNotification(t *testing.T) {
 // TestEndlessTask: a task that never ends fails at the time limit of the call, or when its caller leaves. It is canceled then.
 func TestEndlessTask(t *testing.T) {
 	for _, modern := range []bool{false, true} {
-		server, s := openTasks(t, modern, 4*time.Second)
+		server, s := openTasks(t, modern, time.Second)
 		connect(t, s)
 		p := &peer{}
 		_, err := p.run(t, s, work("endless"))
