@@ -47,15 +47,8 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 	}
 	defer r.release()
 	defer r.programs.Done()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := r.untilEnd(ctx)
 	defer cancel()
-	r.runs.Go(func() {
-		select {
-		case <-r.quit:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
 	outcome, err := host.Run(ctx, job, caller)
 	if err == nil {
 		return outcome, nil
@@ -71,6 +64,19 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 	return outcome, refusal
 }
 
+// untilEnd returns a context that EndPrograms cancels. The caller must call cancel, which Close waits for.
+func (r *Sandboxes) untilEnd(ctx context.Context) (_ context.Context, cancel func()) {
+	ctx, cancel = context.WithCancel(ctx)
+	r.runs.Go(func() {
+		select {
+		case <-r.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
+}
+
 // Packages lists the packages of a job's environment on a worker, as [workers.Pool.Packages] does.
 func (r *Sandboxes) Packages(ctx context.Context, job sandbox.Job) (map[sandbox.Interpreter][]deps.InstalledPackage, error) {
 	host, release, err := r.borrow()
@@ -82,15 +88,8 @@ func (r *Sandboxes) Packages(ctx context.Context, job sandbox.Job) (map[sandbox.
 	if !ok {
 		return nil, errors.New("the machine of sandbox.remote does not list packages")
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := r.untilEnd(ctx)
 	defer cancel()
-	r.runs.Go(func() {
-		select {
-		case <-r.quit:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
 	return lister.Packages(ctx, job)
 }
 
