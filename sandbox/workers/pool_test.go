@@ -43,6 +43,14 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// members returns how many worker processes a pool uses. Its registry can be ahead of it.
+func members(p *Pool) (n int) {
+	for _, s := range p.Stats() {
+		n += s.Processes
+	}
+	return n
+}
+
 // value runs a program whose value must be this, in a session.
 func value(t *testing.T, p *Pool, session, code, want string) {
 	t.Helper()
@@ -134,13 +142,13 @@ func holdWorker(t *testing.T, c *natscluster.Cluster, p *Pool) {
 			t.Error("a worker gives orders")
 		}
 	}
-	if !p.registry.list()[0].Draining {
+	if !p.Stats()[0].Draining {
 		t.Error("a worker has given an order")
 	}
 	if found, err := order(c.Creds, "one", Resume, false); err != nil || found[0].Draining {
 		t.Errorf("%+v, %v", found, err)
 	}
-	testutil.Eventually(t, "the gateway knows", eventually, func() bool { return !p.registry.list()[0].Draining })
+	testutil.Eventually(t, "the gateway knows", eventually, func() bool { return !p.Stats()[0].Draining })
 	value(t, p, "s", "x + 1", "42")
 }
 
@@ -150,10 +158,10 @@ func drainWorker(t *testing.T, c *natscluster.Cluster, p *Pool, one *joined) {
 	t.Helper()
 	end := start(t, p)
 	two := join(t, c, "two", 1)
-	testutil.Eventually(t, "both are known", eventually, func() bool { return len(p.registry.list()) == 2 })
+	testutil.Eventually(t, "both are known", eventually, func() bool { return members(p) == 2 })
 	value(t, p, "s", "x + 1", "42") // stays where it was, though the other has more room
 	one.stop()
-	testutil.Eventually(t, "it drains", eventually, func() bool { return p.registry.list()[0].Draining })
+	testutil.Eventually(t, "it drains", eventually, func() bool { return p.Stats()[0].Draining })
 	value(t, p, "", "2", "2")
 	value(t, p, "s", "'x' in globals()", "false")
 	end()
@@ -167,7 +175,7 @@ func drainWorker(t *testing.T, c *natscluster.Cluster, p *Pool, one *joined) {
 	if err := <-two.done; err != nil {
 		t.Error(err)
 	}
-	testutil.Eventually(t, "both have left", eventually, func() bool { return len(p.registry.list()) == 0 })
+	testutil.Eventually(t, "both have left", eventually, func() bool { return members(p) == 0 })
 	_, err := p.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{})
 	if err == nil || !strings.Contains(err.Error(), "sallyport worker --join") {
 		t.Errorf("%v", err)
