@@ -8,6 +8,8 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolsearch"
+	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 )
 
 // TestNobodyWaitsForWhomTheyDoNotName: an upstream that never answers costs those nothing who do not name it.
@@ -37,15 +39,26 @@ func TestSilentUpstreamsAreRemembered(t *testing.T) {
 	cfg.Upstreams = append(cfg.Upstreams, process(t, "mute", "hang"))
 	took := func() time.Duration {
 		g := open(t, cfg, &gateway.Options{NoPool: true, ConnectWait: time.Hour, CacheDir: cache})
-		begun := time.Now()
+		begun, text := time.Now(), ""
 		for range 2 {
-			if found := search(t, g, toolsearch.Request{Query: "add two numbers"}); len(found.Tools) == 0 || !strings.Contains(found.Text(), "mute") {
-				t.Errorf("%s", found.Text())
+			text = search(t, g, toolsearch.Request{Query: "add two numbers"}).Text()
+			if !strings.Contains(text, "mute") {
+				t.Errorf("%s", text)
 			}
+		}
+		if strings.Contains(text, "calc, still connecting") { // on a busy machine it may answer late too
+			return time.Hour
 		}
 		return time.Since(begun)
 	}
 	first, next := took(), time.Hour
+	for tries := 0; first == time.Hour && tries < 10; tries++ {
+		cache = t.TempDir()
+		first = took()
+	}
+	if first == time.Hour {
+		t.Fatal("no search had the upstream that answers")
+	}
 	for range 10 { // one process may be slow because the machine is busy: not each of ten
 		if next = min(next, took()); next <= first/2 {
 			return
@@ -64,6 +77,7 @@ func TestConnectedUpstreamsAreWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	testutil.Eventually(t, "it has answered", time.Minute, func() bool { return c.Upstreams()[0].State.Status == upstream.Ready })
 	waited := make(chan struct{})
 	go func() {
 		defer close(waited)
