@@ -121,8 +121,31 @@ func (l *lab) expect(t *testing.T, code string, want ...string) {
 	}
 }
 
-func TestPython(t *testing.T) {
-	l := newLab(t, typecheck.Python, tree(tools()))
+// TestServers has one server of each language do everything: its start takes more processor time than all checks.
+func TestServers(t *testing.T) {
+	for language, wrong := range languages {
+		t.Run(string(language), func(t *testing.T) {
+			l := newLab(t, language, tree(tools()))
+			for _, part := range []struct {
+				name string
+				test func(t *testing.T, l *lab, language typecheck.Language, wrong string)
+			}{
+				{"findings", findings}, {"many programs", manyPrograms}, {"changed tree", changedTree},
+				{"hostile programs", hostilePrograms}, {"killed server", killedServer},
+			} {
+				t.Run(part.name, func(t *testing.T) { part.test(t, l, language, wrong) })
+			}
+		})
+	}
+}
+
+func findings(t *testing.T, l *lab, language typecheck.Language, _ string) {
+	t.Helper()
+	map[typecheck.Language]func(*testing.T, *lab){typecheck.Python: pythonFindings, typecheck.TypeScript: typeScriptFindings}[language](t, l)
+}
+
+func pythonFindings(t *testing.T, l *lab) {
+	t.Helper()
 	for _, test := range []struct {
 		code string
 		want []string
@@ -148,8 +171,8 @@ func TestPython(t *testing.T) {
 	}
 }
 
-func TestTypeScript(t *testing.T) {
-	l := newLab(t, typecheck.TypeScript, tree(tools()))
+func typeScriptFindings(t *testing.T, l *lab) {
+	t.Helper()
 	for _, test := range []struct {
 		code string
 		want []string
@@ -179,86 +202,71 @@ var languages = map[typecheck.Language]string{
 	typecheck.TypeScript: "import { create_issue } from 'servers/github';\nawait create_issue({ repo: '%d', title: 1 });",
 }
 
-func each(t *testing.T, f func(t *testing.T, language typecheck.Language, wrong string)) {
+func manyPrograms(t *testing.T, l *lab, _ typecheck.Language, wrong string) {
 	t.Helper()
-	for language, wrong := range languages {
-		t.Run(string(language), func(t *testing.T) { f(t, language, wrong) })
+	for i := range 100 {
+		if got := l.check(t, fmt.Sprintf(wrong, i)); len(got) != 1 || !strings.HasPrefix(got[0], "2: ") {
+			t.Fatalf("program %d: %q", i, got)
+		}
+	}
+	if n := l.starts.Load(); n != 1 {
+		t.Errorf("it was started %d times", n)
 	}
 }
 
-func TestManyPrograms(t *testing.T) {
-	each(t, func(t *testing.T, language typecheck.Language, wrong string) {
-		t.Helper()
-		l := newLab(t, language, tree(tools()))
-		for i := range 100 {
-			if got := l.check(t, fmt.Sprintf(wrong, i)); len(got) != 1 || !strings.HasPrefix(got[0], "2: ") {
-				t.Fatalf("program %d: %q", i, got)
-			}
-		}
-		if n := l.starts.Load(); n != 1 {
-			t.Errorf("it was started %d times", n)
-		}
-	})
-}
-
-// TestKilledServer: the next program but one is checked again.
-func TestKilledServer(t *testing.T) {
-	each(t, func(t *testing.T, language typecheck.Language, wrong string) {
-		t.Helper()
-		l := newLab(t, language, tree(tools()))
-		for range 3 {
-			if got := l.check(t, fmt.Sprintf(wrong, 1)); len(got) != 1 {
-				t.Fatalf("%q", got)
-			}
-			files, _ := filepath.Glob(filepath.Join(l.state, "host-*", "check-*", "sentry.pid"))
-			if len(files) != 1 {
-				t.Fatalf("sandboxes: %v", files)
-			}
-			var pid int
-			data, err := os.ReadFile(files[0])
-			if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
-				t.Fatal(err, scanErr)
-			}
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			testutil.Eventually(t, "the checker is back", time.Minute, func() bool { return len(l.check(t, fmt.Sprintf(wrong, 2))) == 1 })
-		}
-	})
-}
-
-// TestChangedTree: what Publish shows is what programs are checked against.
-func TestChangedTree(t *testing.T) {
-	each(t, func(t *testing.T, language typecheck.Language, wrong string) {
-		t.Helper()
-		l := newLab(t, language, tree(tools()))
-		added := "from servers.github import added\nadded(repo='a', title=1)"
-		if language == typecheck.TypeScript {
-			added = "import { added } from 'servers/github';\nawait added({ repo: 'a', title: 1 });"
-		}
+// killedServer: the next program but one is checked again.
+func killedServer(t *testing.T, l *lab, _ typecheck.Language, wrong string) {
+	t.Helper()
+	for range 3 {
 		if got := l.check(t, fmt.Sprintf(wrong, 1)); len(got) != 1 {
 			t.Fatalf("%q", got)
 		}
-		before := l.check(t, added)
-		ups := tools("added")
-		l.publish(t, tree(ups))
-		if got := l.check(t, added); len(got) != 1 || strings.Join(got, "") == strings.Join(before, "") || !strings.HasPrefix(got[0], "2: ") {
-			t.Errorf("of a tool that was added: %q, before %q", got, before)
+		files, _ := filepath.Glob(filepath.Join(l.state, "host-*", "check-*", "sentry.pid"))
+		if len(files) != 1 {
+			t.Fatalf("sandboxes: %v", files)
 		}
-		ups[0].Tools[0].Input = json.RawMessage(`{"type": "object", "properties": {"repo": {"type": "string"}, "title": {"type": "integer"}}}`)
-		l.publish(t, tree(ups))
-		if got := l.check(t, fmt.Sprintf(wrong, 1)); len(got) > 0 {
-			t.Errorf("of a tool that takes a number now: %q", got)
+		var pid int
+		data, err := os.ReadFile(files[0])
+		if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
+			t.Fatal(err, scanErr)
 		}
-		l.publish(t, tree(tools()))
-		if got := l.check(t, fmt.Sprintf(wrong, 1)); len(got) != 1 {
-			t.Errorf("of the tool as it was: %q", got)
-		}
-		if got := l.check(t, added); len(got) == 0 || !strings.HasPrefix(got[0], "1: ") {
-			t.Errorf("of a tool that has gone: %q", got)
-		}
-		if n := l.starts.Load(); n != 1 {
-			t.Errorf("it was started %d times", n)
-		}
-	})
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		testutil.Eventually(t, "the checker is back", time.Minute, func() bool { return len(l.check(t, fmt.Sprintf(wrong, 2))) == 1 })
+	}
+}
+
+// changedTree: what Publish shows is what programs are checked against.
+func changedTree(t *testing.T, l *lab, language typecheck.Language, wrong string) {
+	t.Helper()
+	starts := l.starts.Load()
+	added := "from servers.github import added\nadded(repo='a', title=1)"
+	if language == typecheck.TypeScript {
+		added = "import { added } from 'servers/github';\nawait added({ repo: 'a', title: 1 });"
+	}
+	if got := l.check(t, fmt.Sprintf(wrong, 1)); len(got) != 1 {
+		t.Fatalf("%q", got)
+	}
+	before := l.check(t, added)
+	ups := tools("added")
+	l.publish(t, tree(ups))
+	if got := l.check(t, added); len(got) != 1 || strings.Join(got, "") == strings.Join(before, "") || !strings.HasPrefix(got[0], "2: ") {
+		t.Errorf("of a tool that was added: %q, before %q", got, before)
+	}
+	ups[0].Tools[0].Input = json.RawMessage(`{"type": "object", "properties": {"repo": {"type": "string"}, "title": {"type": "integer"}}}`)
+	l.publish(t, tree(ups))
+	if got := l.check(t, fmt.Sprintf(wrong, 1)); len(got) > 0 {
+		t.Errorf("of a tool that takes a number now: %q", got)
+	}
+	l.publish(t, tree(tools()))
+	if got := l.check(t, fmt.Sprintf(wrong, 1)); len(got) != 1 {
+		t.Errorf("of the tool as it was: %q", got)
+	}
+	if got := l.check(t, added); len(got) == 0 || !strings.HasPrefix(got[0], "1: ") {
+		t.Errorf("of a tool that has gone: %q", got)
+	}
+	if n := l.starts.Load(); n != starts {
+		t.Errorf("it was started %d times", n-starts)
+	}
 }
 
 // publish shows another tree and tells the checker.
@@ -271,8 +279,9 @@ func (l *lab) publish(t *testing.T, next map[string][]byte) {
 	l.tree = maps.Clone(next)
 }
 
-// TestHostilePrograms neither see the host nor stop the checker for those that come after them.
-func TestHostilePrograms(t *testing.T) {
+// hostilePrograms neither see the host nor stop the checker for those that come after them.
+func hostilePrograms(t *testing.T, l *lab, language typecheck.Language, wrong string) {
+	t.Helper()
 	secret := filepath.Join(testutil.ShortDir(t), "secret.ts")
 	if err := os.WriteFile(secret, []byte("export const canary_0123456789: string = 1;\ncanary_abcdef\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -304,19 +313,15 @@ func TestHostilePrograms(t *testing.T) {
 			strings.Repeat("x", 1<<20),
 		},
 	}
-	each(t, func(t *testing.T, language typecheck.Language, wrong string) {
-		t.Helper()
-		l := newLab(t, language, tree(tools()))
-		l.check(t, "")
-		for _, program := range programs[language] {
-			begin := time.Now()
-			got := strings.Join(l.check(t, program), "\n")
-			t.Logf("%.60q: %d ms, %.200q", program, time.Since(begin).Milliseconds(), got)
-			if strings.Contains(got, "canary_") || strings.Contains(got, "root:") {
-				t.Errorf("a file of the host is told: %s", got)
-			}
-			testutil.Eventually(t, "the next program is checked", time.Minute, func() bool { return len(l.check(t, fmt.Sprintf(wrong, 1))) == 1 })
+	l.check(t, "")
+	for _, program := range programs[language] {
+		begin := time.Now()
+		got := strings.Join(l.check(t, program), "\n")
+		t.Logf("%.60q: %d ms, %.200q", program, time.Since(begin).Milliseconds(), got)
+		if strings.Contains(got, "canary_") || strings.Contains(got, "root:") {
+			t.Errorf("a file of the host is told: %s", got)
 		}
-		t.Logf("%d starts", l.starts.Load())
-	})
+		testutil.Eventually(t, "the next program is checked", time.Minute, func() bool { return len(l.check(t, fmt.Sprintf(wrong, 1))) == 1 })
+	}
+	t.Logf("%d starts", l.starts.Load())
 }
