@@ -77,8 +77,8 @@ func TestHostileListsOfEachKind(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			logged.Reset()
-			opts.ConnectTimeout = 2 * time.Minute // 10 MB are slow with -race
-			if mode == "hang" {                   // a third of it is for lists that it can do without
+			opts.ConnectTimeout = 10 * time.Minute // 10 MB are slow with -race
+			if mode == "hang" {                    // a third of it is for lists that it can do without
 				opts.ConnectTimeout = 3 * time.Second
 			}
 			s := open(t, settings(t, "talk,"+mode), opts)

@@ -123,7 +123,7 @@ func TestHostileReflection(t *testing.T) {
 			return files(t, withService(proto3("a", "p", nil, message("M", "")), "S", ".p.M", "Get"))
 		}), ""},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		if name == "no end" {
 			cancel()
 			ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)

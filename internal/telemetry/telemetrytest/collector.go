@@ -63,7 +63,7 @@ func (c *Collector) Open(tb testing.TB) (t *telemetry.Telemetry, flush func()) {
 	}
 	flush = func() {
 		tb.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := t.Close(ctx); err != nil {
 			tb.Error(err)
