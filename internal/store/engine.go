@@ -94,7 +94,7 @@ func startEngine(dir string, opts Options) (*engine, error) {
 		e.close()
 		return nil, fmt.Errorf("%w: the engine does not start with %s", ErrCorrupt, dir)
 	}
-	if e.conn, err = nats.Connect("", nats.InProcessServer(s), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond)); err == nil {
+	if e.conn, err = nats.Connect("", nats.InProcessServer(s), nats.Timeout(startTime), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond)); err == nil {
 		e.js, err = jetstream.New(e.conn, jetstream.WithDefaultTimeout(answerTime))
 	}
 	if err != nil {
