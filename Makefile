@@ -18,9 +18,6 @@ need = $(if $(lack),$(error $(lack)))
 # Without a readable repository (sudo in another user's checkout, a source archive) go build has no revision to stamp.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
-# The compiler and the linker collect garbage less often, which takes a fifth less processor time. Build caches stay valid.
-export GOFLAGS := $(shell go env GOFLAGS 2>/dev/null) '-toolexec=env GOGC=400'
-
 # A test that needs gVisor or the npm upstreams fails, and never skips, when SALLYPORT_REQUIRE is set.
 test golden fuzz soak bench-go: export SALLYPORT_REQUIRE = 1
 test golden fuzz soak bench-go: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
