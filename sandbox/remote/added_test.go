@@ -73,3 +73,18 @@ func TestAddedAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestAddedUnasked: a worker that refuses a program for packages that the program does not add is one that did not start it, which counts
+// against it: another worker is tried.
+func TestAddedUnasked(t *testing.T) {
+	t.Parallel()
+	l := &hostileWorker{answer: func(a *requestStream, r *http.Request) {
+		readJob(r.Body)
+		io.WriteString(a, outcome(`{"error":"x","added":{"text":"no alpha","final":true}}`)+text(ok))
+		<-r.Context().Done()
+	}}
+	o, err := l.client(t).Run(t.Context(), job(), &recordingCaller{})
+	if _, isRefusal := errors.AsType[*AddError](err); err == nil || isRefusal {
+		t.Errorf("%+v, %v", o, err)
+	}
+}

@@ -67,11 +67,8 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 		if said.end.Error == "" {
 			return said.outcome(seen), nil
 		}
-		if seen.Calls == 0 && said.end.Added != nil {
-			return sandbox.Outcome{}, said.end.Added.of(c.name)
-		}
 		if seen.Calls == 0 {
-			return sandbox.Outcome{}, fmt.Errorf("run program on %s: %s", c.name, sanitize.Line(said.end.Error, maxNote))
+			return sandbox.Outcome{}, c.notRun(job, said.end)
 		}
 		err = errContradiction // as an error, it would be run again elsewhere
 	}
@@ -79,6 +76,14 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 		c.log.WarnContext(ctx, "a program was lost", "execution", job.ID, "worker", c.name, "error", err)
 	}
 	return c.lostOutcome(seen, err), nil
+}
+
+// notRun returns the error of a worker that did not run a job. Only one with added packages can be refused for them.
+func (c *Client) notRun(job sandbox.Job, end *endMessage) error {
+	if end.Added != nil && job.Added != nil {
+		return end.Added.of(c.name)
+	}
+	return fmt.Errorf("run program on %s: %s", c.name, sanitize.Line(end.Error, maxNote))
 }
 
 func sendJob(m *bridge.Messages, job sandbox.Job) error {
