@@ -32,7 +32,7 @@ func (p *Pool) Packages(ctx context.Context, job sandbox.Job) (found map[sandbox
 		}
 		found, err = m.client.Packages(ctx, *job.Added)
 		p.noteAdded(m, job, err)
-		p.leave(m)
+		p.leave(m, answersNot(ctx, err))
 		if err == nil || ctx.Err() != nil || isFinal(err) {
 			break
 		}
@@ -42,11 +42,20 @@ func (p *Pool) Packages(ctx context.Context, job sandbox.Job) (found map[sandbox
 	return found, err
 }
 
-// leave counts a use of a worker that has ended and was no program.
-func (p *Pool) leave(m *member) {
+// leave counts a use of a worker that has ended and was no program. After a failure of the worker, others are preferred.
+func (p *Pool) leave(m *member, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.running--
+	if failed {
+		p.troubles[m.Name] = p.troubles[m.Name].after(time.Now())
+	}
+}
+
+// answersNot reports whether an error says that a worker did not answer, or wrongly. Without an answer, its caller may also have left.
+func answersNot(ctx context.Context, err error) bool {
+	_, refused := errors.AsType[*remote.AddError](err)
+	return err != nil && !refused && !errors.Is(ctx.Err(), context.Canceled)
 }
 
 // isFinal reports whether no other worker is tried after an error.

@@ -136,3 +136,48 @@ func TestAddPackages(t *testing.T) {
 		}
 	}
 }
+
+// TestPackagesHang: after a worker that does not answer about packages, another one is asked.
+func TestPackagesHang(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	has := func(o *remote.WorkerOptions) { o.Host.Environments = map[string]sandbox.Environment{"data": {}} }
+	asked := make(chan struct{}, 10)
+	joinChanged(t, c, "w1", 64, func(o *remote.WorkerOptions) { // most seats are free there
+		has(o)
+		o.Extend = func(ctx context.Context, _ sandbox.Added) (remote.Extended, error) {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return remote.Extended{}, ctx.Err()
+		}
+	})
+	joinChanged(t, c, "w2", 2, func(o *remote.WorkerOptions) {
+		has(o)
+		o.Extend = func(context.Context, sandbox.Added) (remote.Extended, error) { return remote.Extended{}, nil }
+	})
+	p := newPool(t, c, sandbox.Pool{})
+	testutil.Eventually(t, "both have joined", eventually, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.members) == 2
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(0, func() {
+		<-asked
+		cancel() // of a caller that has left, which says nothing about the worker
+	})
+	if _, err := p.Packages(ctx, addedJob()); err == nil {
+		t.Error("a worker that does not answer has packages")
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := p.Packages(ctx, addedJob()); err == nil || len(asked) != 1 {
+		t.Errorf("%v; asked again: %d", err, len(asked))
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := p.Packages(ctx, addedJob()); err != nil || len(asked) != 1 {
+		t.Errorf("%v; asked again: %d", err, len(asked))
+	}
+}
