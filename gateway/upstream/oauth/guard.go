@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -56,30 +57,38 @@ func (g guard) check(what, raw string) error {
 // transport in base it also checks the addresses that it connects to.
 func (g guard) client(base *http.Client, s Settings) *http.Client {
 	c := &http.Client{Timeout: 30 * time.Second, CheckRedirect: g.redirect}
-	own, referred, err := tlsConfigs(s.TLS)
-	switch {
-	case err != nil:
-		c.Transport = failing{err}
+	if !s.TLS.IsSet() {
+		c.Transport = g.transport(base, s, nil, nil)
 		return c
-	case base != nil && base.Transport != nil:
-		c.Transport = base.Transport
-	default:
-		c.Transport = &roundTripper{
+	}
+	c.Transport = &lateTransport{open: func() (http.RoundTripper, error) {
+		own, referred, err := tlsConfigs(s.TLS)
+		if err != nil {
+			return nil, err
+		}
+		return g.transport(base, s, own, referred), nil
+	}}
+	return c
+}
+
+// transport returns the transport of a client. own is for the upstream itself, referred for the servers that it refers to.
+func (g guard) transport(base *http.Client, s Settings, own, referred *tls.Config) (t http.RoundTripper) {
+	if base != nil && base.Transport != nil {
+		t = base.Transport
+	} else {
+		t = &roundTripper{
 			direct:  transport((&net.Dialer{Timeout: 10 * time.Second, ControlContext: g.dial}).DialContext, nil, referred),
 			proxied: transport((&net.Dialer{Timeout: 10 * time.Second}).DialContext, http.ProxyFromEnvironment, referred),
 		}
 	}
 	if s.Socket != "" || s.TLS.IsSet() {
-		c.Transport = asCalls(s, own, c.Transport)
+		t = asCalls(s, own, t)
 	}
-	return c
+	return t
 }
 
-// tlsConfigs returns the configurations for the upstream itself and for the servers that it refers to, nil for the default.
+// tlsConfigs returns the configurations for the upstream itself and for the servers that it refers to.
 func tlsConfigs(files tlsfiles.Files) (own, referred *tls.Config, err error) {
-	if !files.IsSet() {
-		return nil, nil, nil
-	}
 	if own, err = files.Config(); err == nil {
 		referred, err = files.ReferredConfig()
 	}
@@ -89,11 +98,34 @@ func tlsConfigs(files tlsfiles.Files) (own, referred *tls.Config, err error) {
 	return own, referred, err
 }
 
-// failing fails all requests with an error of the settings.
-type failing struct{ err error }
+// lateTransport is opened by the first request after its files can be read. Earlier requests fail.
+type lateTransport struct {
+	open func() (http.RoundTripper, error)
+
+	mu     sync.Mutex
+	opened http.RoundTripper
+}
 
 // RoundTrip implements [http.RoundTripper].
-func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+func (l *lateTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	t, err := l.transport()
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // nothing was read from it
+		}
+		return nil, err
+	}
+	return t.RoundTrip(req)
+}
+
+func (l *lateTransport) transport() (t http.RoundTripper, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opened == nil {
+		l.opened, err = l.open()
+	}
+	return l.opened, err
+}
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 

@@ -103,7 +103,7 @@ type Handler struct {
 
 var _ auth.OAuthHandler = (*Handler)(nil)
 
-// New returns a Handler. It sends nothing, and reads only the files for TLS; the methods return errors
+// New returns a Handler. It reads and sends nothing; the methods return errors
 // for invalid settings. A nil opts means the zero Options.
 func New(settings Settings, opts *Options) *Handler {
 	h := &Handler{settings: settings, tokenLock: make(chan struct{}, 1)}

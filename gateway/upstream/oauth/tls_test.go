@@ -71,3 +71,23 @@ func TestLoginWithDamagedFiles(t *testing.T) {
 	err := w.tryLogin(w.handler(func(s *oauth.Settings) { s.TLS.CA = empty }), &authserver.Browser{})
 	wantText(t, err, "its tls.ca cannot be used", "has no certificate in PEM")
 }
+
+// Files that are not there yet, such as those of a volume that is mounted later, are read by the first login after they are.
+func TestLoginWithLateFiles(t *testing.T) {
+	t.Parallel()
+	own := tlstest.NewPrivate(t)
+	text, err := os.ReadFile(own.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, nil, &oauthtest.Options{TLS: &tls.Config{Certificates: []tls.Certificate{own.Server}}})
+	late := filepath.Join(t.TempDir(), "ca.pem")
+	h := w.handler(func(s *oauth.Settings) { s.TLS.CA = late })
+	wantText(t, w.tryLogin(h, &authserver.Browser{}), "its tls.ca cannot be used", "no such file")
+	if err := os.WriteFile(late, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.tryLogin(h, &authserver.Browser{}); err != nil {
+		t.Error(err)
+	}
+}
