@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/lint"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
@@ -121,7 +123,11 @@ func (a workflowAPI) launch(r *http.Request, l Launch) (workflow.Run, error) {
 	if err != nil || l.Wait == 0 {
 		return run, err
 	}
-	return a.waitSettled(r.Context(), run, l.Wait)
+	now, err := a.waitSettled(r.Context(), run, l.Wait)
+	if errors.Is(err, store.ErrUnreachable) {
+		return run, nil // an error that says that nothing was done would have the client start another one
+	}
+	return now, err
 }
 
 // plan says what a run would do.

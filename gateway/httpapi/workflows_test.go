@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"sallyport/gateway/httpapi"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/runlog"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -194,6 +196,33 @@ func TestNoEngine(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %s", path, w.Body)
 		}
+	}
+}
+
+// silentMill cannot read its runs, because the store does not answer.
+type silentMill struct{ mill }
+
+func (*silentMill) WaitSettled(context.Context, string) (workflow.Run, error) {
+	return workflow.Run{}, toolcall.Unavailable(fmt.Errorf("read: %w", store.ErrUnreachable))
+}
+
+// TestLaunchOutage: a run that was started is the answer also if it cannot be waited for: an error that says that nothing was done would have
+// the client start another one.
+func TestLaunchOutage(t *testing.T) {
+	t.Parallel()
+	api := httpapi.New(house{}, &httpapi.Options{Workflows: &silentMill{}})
+	send := func(method, path, body string) (int, string) {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(tool.WithOperator(t.Context(), "test"), method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		api.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	if code, text := send(http.MethodPost, "/workflows/digest/runs", `{"wait":5}`); code != http.StatusOK || !strings.Contains(text, `"id":"r-new"`) {
+		t.Errorf("started: %d %s", code, text)
+	}
+	if code, text := send(http.MethodGet, "/runs/r-new?wait=5", ""); code != http.StatusServiceUnavailable || !strings.Contains(text, "does not answer") {
+		t.Errorf("asked for: %d %s", code, text)
 	}
 }
 
