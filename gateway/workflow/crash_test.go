@@ -25,6 +25,7 @@ import (
 	"sallyport/internal/approval"
 	"sallyport/internal/store"
 	"sallyport/internal/store/storetest"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
@@ -34,6 +35,7 @@ const crashDir = "WORKFLOW_CRASH_DIR"
 
 func TestMain(m *testing.M) {
 	upstreamtest.Main()
+	natscluster.Serve()
 	if dir := os.Getenv(crashDir); dir != "" {
 		if err := crashChild(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

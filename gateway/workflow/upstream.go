@@ -10,6 +10,7 @@ import (
 
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/toolcall"
+	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
 )
 
@@ -117,7 +118,8 @@ func (o *toolUpstream) checkChain(ctx context.Context, s Start) error {
 	return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d workflows have started each other already", maxChain), Hint: "a workflow that calls itself needs an end"}
 }
 
-// wait waits until a run has ended.
+// wait waits until a run has ended. It goes on while the store of records does not answer: that error says that nothing was done, and would
+// be repeated as another run.
 func (o *toolUpstream) wait(ctx context.Context, run Run, call tool.Call) (Run, error) {
 	for {
 		now, err := o.engine.WaitSettled(ctx, run.ID)
@@ -130,7 +132,12 @@ func (o *toolUpstream) wait(ctx context.Context, run Run, call tool.Call) (Run, 
 		if ctx.Err() != nil {
 			return run, o.cancelAbandoned(ctx, run)
 		}
-		if err != nil {
+		switch {
+		case isRefused(err) && o.engine.base.Err() != nil:
+			return run, toolcall.ClosedError()
+		case isRefused(err):
+			_ = sleep.For(ctx, elsewhereInterval) // if ctx ends, so does the next wait
+		case err != nil:
 			return run, err
 		}
 	}
