@@ -135,10 +135,70 @@ func TestRefusedProgram(t *testing.T) {
 	testPrograms(t, s, false, "new", "resume e1", "resume e1", "resume e1")
 }
 
-// unreachable people cannot be asked at first.
+// A retry that was due when the engine ended knows the executions before it, whose calls may have been made.
+func TestRetriedProgramKilled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, d, records := &programs{}, standard(), store.Memory()
+		s.do, d.code = append(s.do, func(context.Context, execution.Program) (execution.Result, error) {
+			return execution.Result{}, &tool.Error{Kind: tool.Upstream, Message: "the code ended: the connection is lost"}
+		}), s.execute
+		texts := map[string]string{"flow": "steps: [{id: c, code: 'result = 1', retry: {count: 1, wait: 1h}}]"}
+		first := engine(t, d, workflow.Options{Records: records}, texts)
+		r := begin(t, first, workflow.Start{Workflow: "flow"})
+		time.Sleep(time.Minute)
+		if err := first.Close(); err != nil { // which leaves no more than a kill does
+			t.Fatal(err)
+		}
+		second := engine(t, d, workflow.Options{Records: records}, texts)
+		if r, err := second.Wait(t.Context(), r.ID); err != nil || r.Status != workflow.OK {
+			t.Errorf("it is %s: %+v, %v", r.Status, r.Error, err)
+		}
+		s.want(t, "new", "after e1, retry true")
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A program that is held for approval is resumed after it, also if the store of records does not answer at first.
+func TestRefusedDecision(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s, d := &unreachable{reads: 2}, &programs{}, standard()
+		s.do, d.code = append(s.do, func(ctx context.Context, of execution.Program) (execution.Result, error) {
+			a, err := p.people.Inquire(ctx, approvals.Question{Step: "c"})
+			e := execution.Result{ID: of.ID, Approvals: []approvals.Approval{a}}
+			e.Status = execution.Held
+			return e, err
+		}), s.execute
+		e := engine(t, d, workflow.Options{Approvals: p}, map[string]string{"flow": "steps: [{id: c, code: 'result = 1'}]"})
+		r := begin(t, e, workflow.Start{Workflow: "flow"})
+		time.Sleep(time.Minute)
+		for question := range p.questions() {
+			p.say(question, approval.Allowed)
+		}
+		if r, err := e.Wait(t.Context(), r.ID); err != nil || r.Status != workflow.OK {
+			t.Errorf("it is %s: %+v, %v", r.Status, r.Error, err)
+		}
+		s.want(t, "new", "resume e1")
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// unreachable people cannot be asked at first, and their first answers cannot be read.
 type unreachable struct {
 	people
-	refusals int
+	refusals, reads int
+}
+
+func (p *unreachable) Approval(ctx context.Context, id string) (approvals.Approval, error) {
+	if p.reads--; p.reads >= 0 {
+		return approvals.Approval{}, toolcall.Unavailable(fmt.Errorf("read: %w", store.ErrUnreachable))
+	}
+	return p.people.Approval(ctx, id)
 }
 
 func (p *unreachable) Inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error) {

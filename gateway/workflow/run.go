@@ -80,8 +80,13 @@ func (p location) iteration(i int) location {
 	return location{p.path + index(i), p.history.child(index(i))}
 }
 
-// forRetry returns the location for a retry, which has no history.
-func (p location) forRetry() location { return location{p.path, nil} }
+// forRetry returns the location for a retry, which has no history but for the executions before it.
+func (r *run) forRetry(at location) location {
+	if at.history != nil && len(at.history.allExecutions()) > 0 {
+		r.programs.LoadOrStore(at.path, at.history.allExecutions())
+	}
+	return location{at.path, nil}
+}
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 

@@ -134,7 +134,7 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (res
 		if err := r.delayRetry(ctx, at, at.history.retryAt); err != nil {
 			return result{}, err
 		}
-		attempt, at = attempt+1, at.forRetry()
+		attempt, at = attempt+1, r.forRetry(at)
 	}
 	for {
 		out, err := r.attemptUntilServed(ctx, f, n, at, attempt)
@@ -152,7 +152,7 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (res
 		if err := r.delayRetry(ctx, at, until); err != nil {
 			return result{}, err
 		}
-		attempt, at = attempt+1, at.forRetry()
+		attempt, at = attempt+1, r.forRetry(at)
 	}
 }
 

@@ -163,7 +163,13 @@ func (r waitRun) waitAnswer(ctx context.Context, at location, p Pending) (a appr
 	err = r.suspend(ctx, at, p, func() error {
 		for {
 			changed := r.engine.approvalsChanged.updates()
-			if a, err = r.engine.opts.Approvals.Approval(ctx, p.Approval); err != nil {
+			a, err = r.engine.opts.Approvals.Approval(ctx, p.Approval)
+			if isRefused(err) {
+				if err = r.delayRefused(ctx); err == nil {
+					continue // what waits is not begun again
+				}
+			}
+			if err != nil {
 				return err
 			}
 			if a.State != approval.Waiting {
