@@ -118,7 +118,7 @@ func (o *toolUpstream) checkChain(ctx context.Context, s Start) error {
 	return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d workflows have started each other already", maxChain), Hint: "a workflow that calls itself needs an end"}
 }
 
-// wait waits until a run has ended. It goes on while the store of records does not answer: that error says that nothing was done, and would
+// wait waits until a run has ended. It continues while the store of records does not answer: that error says that nothing was done, and would
 // be repeated as another run.
 func (o *toolUpstream) wait(ctx context.Context, run Run, call tool.Call) (Run, error) {
 	for {
