@@ -10,6 +10,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
 	"sallyport/internal/store"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -26,7 +27,7 @@ func TestRecordsOutliveTheGateway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := gateway.Open(cfg, &gateway.Options{Records: records, NoPool: true})
+		g, err := gateway.Open(cfg, &gateway.Options{Records: records, Snapshots: testutil.Snapshots(), NoPool: true})
 		if err != nil {
 			t.Fatal(err)
 		}

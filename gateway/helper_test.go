@@ -226,7 +226,7 @@ func open(t testing.TB, cfg *config.Config, opts *gateway.Options) *gateway.Gate
 	if opts == nil {
 		opts = &gateway.Options{}
 	}
-	if opts.CacheDir == "" {
+	if opts.Snapshots == "" {
 		opts.Snapshots = testutil.Snapshots()
 	}
 	g, err := gateway.Open(cfg, opts)

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -36,7 +37,7 @@ func openKept(t *testing.T, cfg *config.Config, data string) *kept {
 		t.Fatal(err)
 	}
 	k := &kept{records: in, log: &records{}}
-	if k.Gateway, err = gateway.Open(cfg, &gateway.Options{DataDir: data, Records: in, NoPool: true, Logger: slog.New(k.log)}); err != nil {
+	if k.Gateway, err = gateway.Open(cfg, &gateway.Options{DataDir: data, Records: in, Snapshots: testutil.Snapshots(), NoPool: true, Logger: slog.New(k.log)}); err != nil {
 		t.Fatal(err)
 	}
 	k.Catalog.WaitConnected(t.Context())

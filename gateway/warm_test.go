@@ -18,7 +18,7 @@ func TestWarm(t *testing.T) {
 	log := &records{}
 	cfg := withRunsc(t, settings(nil))
 	cfg.Sandbox.Pool = config.Default().Sandbox.Pool
-	g := open(t, cfg, &gateway.Options{Logger: slog.New(log), CacheDir: t.TempDir()})
+	g := open(t, cfg, &gateway.Options{Logger: slog.New(log), Snapshots: t.TempDir()})
 	g.Executor.Warm(t.Context())
 	testutil.Eventually(t, "a sandbox of either language waits", time.Minute, func() bool {
 		return waits(log, sandbox.Python) && waits(log, sandbox.Node)
