@@ -163,7 +163,7 @@ func (h *runHistory) step(e Event) {
 		p.begin(e)
 	case Retrying:
 		h.retries++
-		*p = stepHistory{last: Retrying, attempt: e.Attempt, starts: p.starts, retryAt: e.Until, retryPending: true, earlier: p.allExecutions(), task: p.task}
+		*p = stepHistory{last: Retrying, attempt: e.Attempt, starts: p.starts, retryAt: e.Until, retryPending: true, earlier: p.allExecutions(), task: p.task, children: executionsOf(p.children)}
 	case Waits:
 		p.pending = e.Pending
 	case Answered:
@@ -186,8 +186,8 @@ func (h *runHistory) step(e Event) {
 
 func (p *stepHistory) begin(e Event) {
 	if e.Attempt != max(p.attempt, 1) { // a resumed step has no attempt yet, and keeps its children
-		p.earlier = p.allExecutions()
-		p.executions, p.children, p.answers = nil, nil, nil
+		p.earlier, p.children = p.allExecutions(), executionsOf(p.children)
+		p.executions, p.answers = nil, nil
 	}
 	p.called, p.uncertain = e.Tool != "", false
 	p.attempt, p.began = e.Attempt, e.Time
@@ -223,6 +223,18 @@ func (p *stepHistory) reenter() {
 // allExecutions returns the executions of the step, of all attempts, the newest last.
 func (p *stepHistory) allExecutions() []string {
 	return slices.Concat(p.earlier, p.executions)
+}
+
+// executionsOf returns what another attempt of a block needs of the steps in it: their executions.
+func executionsOf(children map[string]*stepHistory) map[string]*stepHistory {
+	kept := map[string]*stepHistory{}
+	for name, inner := range children {
+		before := &stepHistory{earlier: inner.allExecutions(), children: executionsOf(inner.children)}
+		if len(before.earlier)+len(before.children) > 0 {
+			kept[name] = before
+		}
+	}
+	return kept
 }
 
 // mayBeDone reports whether a failed call may have been executed anyway: the error did not come from the tool itself.

@@ -138,12 +138,22 @@ func TestRefusedProgram(t *testing.T) {
 // A retry that was due when the engine ended knows the executions before it, whose calls may have been made.
 func TestRetriedProgramKilled(t *testing.T) {
 	t.Parallel()
+	for name, steps := range map[string]string{
+		"step":  "{id: c, code: 'result = 1', retry: {count: 1, wait: 1h}}",
+		"block": "{id: b, retry: {count: 1, wait: 1h}, parallel: {one: [{id: all, for_each: [1], steps: [{id: c, code: 'result = 1'}]}]}}",
+	} {
+		t.Run(name, func(t *testing.T) { killBeforeRetry(t, steps) })
+	}
+}
+
+func killBeforeRetry(t *testing.T, steps string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s, d, records := &programs{}, standard(), store.Memory()
 		s.do, d.code = append(s.do, func(context.Context, execution.Program) (execution.Result, error) {
 			return execution.Result{}, &tool.Error{Kind: tool.Upstream, Message: "the code ended: the connection is lost"}
 		}), s.execute
-		texts := map[string]string{"flow": "steps: [{id: c, code: 'result = 1', retry: {count: 1, wait: 1h}}]"}
+		texts := map[string]string{"flow": "steps: [" + steps + "]"}
 		first := engine(t, d, workflow.Options{Records: records}, texts)
 		r := begin(t, first, workflow.Start{Workflow: "flow"})
 		time.Sleep(time.Minute)

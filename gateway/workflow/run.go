@@ -82,10 +82,25 @@ func (p location) iteration(i int) location {
 
 // forRetry returns the location for a retry, which has no history but for the executions before it.
 func (r *run) forRetry(at location) location {
-	if at.history != nil && len(at.history.allExecutions()) > 0 {
-		r.programs.LoadOrStore(at.path, at.history.allExecutions())
-	}
+	r.keepExecutions(at)
 	return location{at.path, nil}
+}
+
+// keepExecutions keeps the executions of a step and of those in it, after a restart.
+func (r *run) keepExecutions(at location) {
+	if at.history == nil {
+		return
+	}
+	if all := at.history.allExecutions(); len(all) > 0 {
+		r.programs.LoadOrStore(at.path, all)
+	}
+	for name, inner := range at.history.children {
+		path := at.path + "." + name
+		if name[0] == '[' {
+			path = at.path + name
+		}
+		r.keepExecutions(location{path, inner})
+	}
 }
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
