@@ -81,6 +81,10 @@ func mcpClient() {
 	check(err)
 	list, err := session.ListTools(context.Background(), nil)
 	check(err)
+	for begin := time.Now(); len(list.Tools) == 0 && time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) { // a busy machine
+		list, err = session.ListTools(context.Background(), nil)
+		check(err)
+	}
 	for _, t := range list.Tools {
 		fmt.Println("tool", t.Name)
 	}
