@@ -108,21 +108,23 @@ func TestHostileBeats(t *testing.T) {
 	}
 }
 
+// connectedRegistry returns the registry of a cluster without workers, for a pool that does not follow it.
+func connectedRegistry(t *testing.T) *registry {
+	t.Helper()
+	r, err := openRegistry(natscluster.Start(t, 1).Server(""), "p", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.conn.Close)
+	return r
+}
+
 // TestChooseEnvironment: a program in an environment is on a worker that has it. The error names those that do not.
 func TestChooseEnvironment(t *testing.T) {
-	server := natscluster.Start(t, 1)
-	p := newPool(t, server, sandbox.Pool{})
-	p.mu.Lock()
-	p.opened = time.Now().Add(-time.Hour)
+	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}, registry: connectedRegistry(t)}
 	for name, environments := range map[string]map[string]string{"has": {"data": "01ab"}, "lacks": {"other": ""}, "none": nil} {
 		p.members[name] = &member{Worker: Worker{Name: name, Instance: name, Seen: time.Now(), Beat: Beat{Seats: 4, Environments: environments}}}
 	}
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		clear(p.members) // they have no clients
-		p.mu.Unlock()
-	}()
 	job := sandbox.Job{Interpreter: sandbox.Python, Environment: "data"}
 	for range 3 {
 		if m, err := p.choose(job, nil); err != nil || m.Name != "has" {
@@ -208,14 +210,8 @@ func TestBeatFlood(t *testing.T) {
 
 // TestPlacement runs programs only on workers that have the labels, also those of a session.
 func TestPlacement(t *testing.T) {
-	c := natscluster.Start(t, 1)
-	r, err := openRegistry(c.Server(""), "p", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.conn.Close)
 	var wanted []string
-	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}, registry: r}
+	p := &Pool{sessions: map[string]place{}, members: map[string]*member{}, registry: connectedRegistry(t)}
 	p.opts.Placement = func() []string { return wanted }
 	for name, seats := range map[string]int{"plain": 8, "gpu": 1} {
 		p.members[name] = &member{Worker: Worker{Name: name, Instance: name, Seen: time.Now(), Beat: Beat{Seats: seats}}}
