@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"time"
 
 	"sallyport/gateway/upstream"
 	"sallyport/internal/tool"
@@ -39,7 +40,8 @@ func (c *Catalog) Offers() []UpstreamOffer {
 func (c *Catalog) Watch(f func()) (stop func()) { return c.watchers.Add(f) }
 
 // Test connects to one upstream now, regardless of earlier failures, and returns the
-// error. name is its id or its name in the settings.
+// error. name is its id or its name in the settings. When it returns, the tools of an upstream
+// that has answered for the first time are in the catalog.
 func (c *Catalog) Test(ctx context.Context, name string) error {
 	id, err := c.UpstreamID(name)
 	if err != nil {
@@ -50,5 +52,14 @@ func (c *Catalog) Test(ctx context.Context, name string) error {
 		return err
 	}
 	m.session.Reset()
-	return m.session.Connect(ctx)
+	if err := m.session.Connect(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxIndexing)
+	defer cancel()
+	wrappers{c}.waitShown(ctx, id)
+	return nil
 }
+
+// maxIndexing is how long a test of an upstream waits until its tools are indexed.
+const maxIndexing = 30 * time.Second
