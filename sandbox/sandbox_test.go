@@ -121,12 +121,9 @@ func cgroups(hosts []string) []string {
 	return found
 }
 
-// TestConformance has a new interpreter for each case that depends on how a sandbox starts. The others are restored from a
-// snapshot, as programs usually are: a start takes several times the processor time of a case.
 func TestConformance(t *testing.T) {
 	host, state := newColdHost(t)
-	restored, _ := newHost(t)
-	sandboxtest.RunOn(t, host, restored)
+	sandboxtest.Run(t, host)
 	nothingRuns(t, state) // what is left of the last one is cleared away in the background
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		left, err := filepath.Glob(filepath.Join(state, "host-*", "case-*"))
@@ -161,7 +158,7 @@ func TestConformanceRootless(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "sandbox.test"), "-test.run=^(TestConformance|TestCrash|TestKilledHost)$", "-test.v",
 		"-test.skip=^TestConformance$/^(faults|values|functions|emit|mistakes)$|^TestConformance$/^bridge$/^[^A-Z]") // of the bridge the attacks
 	cmd.Dir = filepath.Join(dir, "tmp")
-	cmd.Env = append(os.Environ(), "SALLYPORT_TEST_RUNSC="+filepath.Join(dir, "runsc"), "TMPDIR="+filepath.Join(dir, "tmp"), "HOME="+dir, "XDG_RUNTIME_DIR=", "SALLYPORT_TEST_SNAPSHOTS=") // root's snapshots are not this user's
+	cmd.Env = append(os.Environ(), "SALLYPORT_TEST_RUNSC="+filepath.Join(dir, "runsc"), "TMPDIR="+filepath.Join(dir, "tmp"), "HOME="+dir, "XDG_RUNTIME_DIR=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestConformance ") {

@@ -64,30 +64,13 @@ type group struct {
 }
 
 // Run runs the whole suite. Tree must have been published.
-func Run(t *testing.T, runner Runner) { RunOn(t, runner, runner) }
-
-// RunOn is [Run] with a second runner, guests, for the cases that do not depend on how a sandbox is created and limited:
-// they are about what an interpreter does once it runs.
-func RunOn(t *testing.T, runner, guests Runner) {
-	runGroups(t, func(group string, c Case) Runner {
-		if group == "isolation" || group == "limits" || c.isAttack() {
-			return runner
-		}
-		return guests
-	}, allGroups())
+func Run(t *testing.T, runner Runner) {
+	runGroups(t, runner, allGroups())
 	t.Run("printed", func(t *testing.T) { LiveOutput(t, runner) })
 	t.Run("workspaces-apart", func(t *testing.T) { checkSeparateWorkspaces(t, runner) })
 	t.Run("benign-after-all", func(t *testing.T) { // the runner still does its job
 		Case{Python: "6 * 7", Value: "42"}.run(t, runner)
 	})
-}
-
-// isAttack reports whether the name begins with the ID of an attack.
-func (c Case) isAttack() bool { return len(c.Name) > 2 && c.Name[1] >= '0' && c.Name[1] <= '9' }
-
-// always returns the same runner for all cases.
-func always(runner Runner) func(string, Case) Runner {
-	return func(string, Case) Runner { return runner }
 }
 
 func allGroups() []group {
@@ -106,7 +89,7 @@ func RunNamed(t *testing.T, runner Runner, names ...string) {
 	if found < len(names) {
 		t.Fatalf("only %d of %d cases were found", found, len(names))
 	}
-	runGroups(t, always(runner), groups)
+	runGroups(t, runner, groups)
 }
 
 // RunCore runs the cases that depend on how a sandbox is created and limited: the attacks among the cases of isolation,
@@ -115,21 +98,22 @@ func RunCore(t *testing.T, runner Runner, languages ...sandbox.Interpreter) {
 	if len(languages) == 0 {
 		languages = []sandbox.Interpreter{sandbox.Python, sandbox.Node}
 	}
-	attack := func(c Case) bool { return c.isAttack() && slices.Contains(languages, c.job().Interpreter) }
+	attack := func(c Case) bool {
+		return len(c.Name) > 2 && c.Name[1] >= '0' && c.Name[1] <= '9' && slices.Contains(languages, c.job().Interpreter)
+	}
 	groups := []group{{"isolation", isolationCases}, {"limits", limitCases}, {"bridge", bridgeCases}}
 	for i, g := range groups {
 		groups[i].cases = slices.DeleteFunc(slices.Clone(g.cases), func(c Case) bool { return !attack(c) })
 	}
-	runGroups(t, always(runner), groups)
+	runGroups(t, runner, groups)
 	Residue(t, runner, languages...)
 }
 
-// runGroups runs cases with the runners that are chosen for them.
-func runGroups(t *testing.T, choose func(group string, c Case) Runner, groups []group) {
+func runGroups(t *testing.T, runner Runner, groups []group) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
-				t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, choose(group.name, c)) })
+				t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, runner) })
 			}
 		})
 	}
