@@ -109,6 +109,9 @@ func OpenSlowCatalog(cfg *config.Config, release <-chan struct{}) (*SlowCatalog,
 // Await waits as a search does.
 func (c *SlowCatalog) Await(ctx context.Context) { c.catalog.Await(ctx, "") }
 
+// Test tests an upstream, as the dashboard does.
+func (c *SlowCatalog) Test(ctx context.Context, name string) error { return c.catalog.Test(ctx, name) }
+
 // Upstreams are the upstreams as a search has them.
 func (c *SlowCatalog) Upstreams() []catalog.Upstream { return c.catalog.Upstreams() }
 

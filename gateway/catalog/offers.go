@@ -40,8 +40,8 @@ func (c *Catalog) Offers() []UpstreamOffer {
 func (c *Catalog) Watch(f func()) (stop func()) { return c.watchers.Add(f) }
 
 // Test connects to one upstream now, regardless of earlier failures, and returns the
-// error. name is its id or its name in the settings. When it returns, the tools of an upstream
-// that has answered for the first time are in the catalog.
+// error. name is its id or its name in the settings. If the upstream answers for the first
+// time, Test also waits until its tools are in the catalog, for at most maxIndexing.
 func (c *Catalog) Test(ctx context.Context, name string) error {
 	id, err := c.UpstreamID(name)
 	if err != nil {
@@ -61,5 +61,5 @@ func (c *Catalog) Test(ctx context.Context, name string) error {
 	return nil
 }
 
-// maxIndexing is how long a test of an upstream waits until its tools are indexed.
+// maxIndexing is how long Test waits until the tools of an upstream are indexed.
 const maxIndexing = 30 * time.Second

@@ -39,8 +39,11 @@ func (u Upstream) Problem() string {
 	case u.State.Status == upstream.Closed:
 		return "closed"
 	}
-	return "still connecting"
+	return StillConnecting
 }
+
+// StillConnecting is the problem of an upstream before its first answer, and until searches include its offer.
+const StillConnecting = "still connecting"
 
 // Works reports whether it is connected.
 func (u Upstream) Works() bool { return u.State.Status == upstream.Ready }

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/journal"
 	"sallyport/internal/store"
+	"sallyport/internal/store/storetest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/tool"
@@ -38,11 +39,7 @@ type sharing struct {
 
 func openSharing(t *testing.T, c *natscluster.Cluster) *sharing {
 	t.Helper()
-	records, err := store.Connect(store.Remote{Server: c.Server(""), Logger: testutil.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = records.Close() })
+	records := storetest.Connect(t, c.Server(""))
 	s := &sharing{History: openTestHistory(t, records, t.TempDir())}
 	s.opts.OnTaken = s.taken
 	return s

@@ -225,7 +225,7 @@ func (p *stepHistory) allExecutions() []string {
 	return slices.Concat(p.earlier, p.executions)
 }
 
-// executionsOf returns what another attempt of a block needs of the steps in it: their executions.
+// executionsOf returns the histories of the steps in a block for its next attempt: only their executions are kept.
 func executionsOf(children map[string]*stepHistory) map[string]*stepHistory {
 	kept := map[string]*stepHistory{}
 	for name, inner := range children {

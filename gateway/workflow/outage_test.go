@@ -10,7 +10,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/approval"
-	"sallyport/internal/store"
+	"sallyport/internal/store/storetest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/tool"
@@ -30,11 +30,7 @@ func TestExposedOutage(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()
 	c := natscluster.Start(t, 1)
-	records, err := store.Connect(store.Remote{Server: c.Server(""), Logger: testutil.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = records.Close() })
+	records := storetest.Connect(t, c.Server(""))
 	p, d := &people{}, standard()
 	var exposed catalog.InProcess
 	d.tools["child"] = func(ctx context.Context, _ map[string]any) (any, error) {
@@ -46,6 +42,7 @@ func TestExposedOutage(t *testing.T) {
 	})
 	exposed = e.AsUpstream(plainHost{})
 	var begun workflow.Run
+	var err error
 	testutil.Eventually(t, "a run", time.Minute, func() bool {
 		begun, err = e.Start(t.Context(), workflow.Start{Workflow: "outer"})
 		return err == nil

@@ -86,7 +86,7 @@ func (r *run) forRetry(at location) location {
 	return location{at.path, nil}
 }
 
-// keepExecutions keeps the executions of a step and of those in it, after a restart.
+// keepExecutions stores the executions of a step and of the steps in it: after a restart they are only in the log.
 func (r *run) keepExecutions(at location) {
 	if at.history == nil {
 		return
@@ -95,11 +95,10 @@ func (r *run) keepExecutions(at location) {
 		r.programs.LoadOrStore(at.path, all)
 	}
 	for name, inner := range at.history.children {
-		path := at.path + "." + name
-		if name[0] == '[' {
-			path = at.path + name
+		if name[0] != '[' { // an iteration
+			name = "." + name
 		}
-		r.keepExecutions(location{path, inner})
+		r.keepExecutions(location{at.path + name, inner})
 	}
 }
 

@@ -118,8 +118,8 @@ func (o *toolUpstream) checkChain(ctx context.Context, s Start) error {
 	return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d workflows have started each other already", maxChain), Hint: "a workflow that calls itself needs an end"}
 }
 
-// wait waits until a run has ended. It continues while the store of records does not answer: that error says that nothing was done, and would
-// be repeated as another run.
+// wait waits until a run has ended, also while the store of records does not answer: the error of the store says that nothing was done, so
+// the caller would start another run.
 func (o *toolUpstream) wait(ctx context.Context, run Run, call tool.Call) (Run, error) {
 	for {
 		now, err := o.engine.WaitSettled(ctx, run.ID)

@@ -166,7 +166,7 @@ func (r waitRun) waitAnswer(ctx context.Context, at location, p Pending) (a appr
 			a, err = r.engine.opts.Approvals.Approval(ctx, p.Approval)
 			if isRefused(err) {
 				if err = r.delayRefused(ctx); err == nil {
-					continue // what waits is not begun again
+					continue // returning the error would begin the step again
 				}
 			}
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/audit"
 	"sallyport/internal/store"
+	"sallyport/internal/store/storetest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
 )
@@ -62,11 +63,7 @@ func TestCopies(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()
 	servers := natscluster.Start(t, 1)
-	in, err := store.Connect(store.Remote{Server: servers.Server(""), Logger: testutil.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = in.Close() })
+	in := storetest.Connect(t, servers.Server(""))
 	whole := chainIn(t, in, "bank.look", "bank.pay", "bank.look")
 	for _, test := range []struct {
 		name string

@@ -32,7 +32,7 @@ func (p *Pool) Packages(ctx context.Context, job sandbox.Job) (found map[sandbox
 		}
 		found, err = m.client.Packages(ctx, *job.Added)
 		p.noteAdded(m, job, err)
-		p.leave(m, answersNot(ctx, err))
+		p.leave(m, isUnanswered(ctx, err))
 		if err == nil || ctx.Err() != nil || isFinal(err) {
 			break
 		}
@@ -52,8 +52,8 @@ func (p *Pool) leave(m *member, failed bool) {
 	}
 }
 
-// answersNot reports whether an error says that a worker did not answer, or wrongly. Without an answer, its caller may also have left.
-func answersNot(ctx context.Context, err error) bool {
+// isUnanswered reports whether an error says that a worker gave no valid answer. If the caller canceled, that is no failure of the worker.
+func isUnanswered(ctx context.Context, err error) bool {
 	_, refused := errors.AsType[*remote.AddError](err)
 	return err != nil && !refused && !errors.Is(ctx.Err(), context.Canceled)
 }

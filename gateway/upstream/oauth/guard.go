@@ -98,7 +98,8 @@ func tlsConfigs(files tlsfiles.Files) (own, referred *tls.Config, err error) {
 	return own, referred, err
 }
 
-// lateTransport is opened by the first request after its files can be read. Earlier requests fail.
+// lateTransport opens its transport at the first request. If the files of the transport cannot be read, the request fails, and
+// the next one tries again.
 type lateTransport struct {
 	open func() (http.RoundTripper, error)
 

@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/journal"
 	"sallyport/internal/store"
+	"sallyport/internal/store/storetest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/tool"
@@ -33,11 +34,7 @@ type gateway struct {
 
 func newGateway(t *testing.T, c *natscluster.Cluster) *gateway {
 	t.Helper()
-	records, err := store.Connect(store.Remote{Server: c.Server(""), Logger: testutil.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = records.Close() }) // it may be closed
+	records := storetest.Connect(t, c.Server(""))
 	all, err := Open(records, time.Hour, testutil.Logger(t))
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,21 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/natsconn"
 	"sallyport/internal/store"
+	"sallyport/internal/testutil"
 )
+
+// Connect returns a store on servers. It is closed when the test ends, if the test has not closed it.
+func Connect(t testing.TB, server natsconn.Server) *store.Store {
+	t.Helper()
+	s, err := store.Connect(store.Remote{Server: server, Logger: testutil.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
 
 // Run tests a store; open returns a new, empty one. Each part uses its own names, so that all may share a store.
 func Run(t *testing.T, open func(t *testing.T) *store.Store) {

@@ -3,13 +3,13 @@ package toolscmd
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/toolsearch"
 )
 
@@ -66,7 +66,7 @@ func (a *app) search(ctx context.Context, s toolsearch.Request, asJSON bool) err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !asJSON:
-			a.sayLate(g, found)
+			a.sayLate(found)
 			return a.Print(found.Text())
 		}
 		if found.Tools == nil {
@@ -77,11 +77,11 @@ func (a *app) search(ctx context.Context, s toolsearch.Request, asJSON bool) err
 }
 
 // sayLate says how to have the tools of upstreams that did not answer in time: a search ends before they do.
-func (a *app) sayLate(g *gateway.Gateway, found toolsearch.Found) {
+func (a *app) sayLate(found toolsearch.Found) {
 	var late []string
-	for _, id := range cli.ConnectingUpstreams(g) {
-		if slices.ContainsFunc(found.Upstreams, func(up toolsearch.FoundUpstream) bool { return up.ID == id && up.Tools == 0 }) {
-			late = append(late, id)
+	for _, up := range found.Upstreams {
+		if up.Problem == catalog.StillConnecting && up.Tools == 0 {
+			late = append(late, up.ID)
 		}
 	}
 	if len(late) > 0 {
