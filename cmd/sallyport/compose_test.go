@@ -52,7 +52,7 @@ func TestComposeCluster(t *testing.T) {
 		}
 		gateway, worker := p.Services["gateway"], p.Services["worker"]
 		checkComposeWorker(t, worker, cfg, node)
-		if longEnough(t, gateway) < cfg.HTTP.Grace+25*time.Second || !isMounted(gateway, cfg.Store.Creds, "gateway.creds") || !isMounted(gateway, cfg.Store.TLS.CA, "ca.pem") {
+		if longEnough(t, gateway) < cfg.HTTP.Grace+25*time.Second || !isMounted(gateway, cfg.Store.Creds, "gateway.creds") || !isMounted(gateway, cfg.Store.Key, "seal.key") || !isMounted(gateway, cfg.Store.TLS.CA, "ca.pem") {
 			t.Errorf("gateway: %+v", gateway)
 		}
 		checkNATS(t, node)

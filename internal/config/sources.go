@@ -35,3 +35,8 @@ const Placeholder = "http://reference-without-value.invalid"
 
 // isPlaceholder reports whether a value is not known because the file is only edited: its length and characters say nothing.
 func isPlaceholder(value string) bool { return strings.Contains(value, Placeholder) }
+
+// Source returns the current settings. An *atomic.Pointer[Config] implements it.
+type Source interface {
+	Load() *Config
+}

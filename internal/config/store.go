@@ -24,6 +24,9 @@ type Store struct {
 	URL string
 	// Creds is a file with the credentials of the gateway at the servers.
 	Creds string
+	// Key is a file with 32 random bytes as base64 or hex, which sallyport cluster init writes: logins and sessions are in the store only
+	// with it, encrypted. Further lines are older keys.
+	Key string
 	// TLS is the TLS of the connection.
 	TLS tlsfiles.Files
 	// Replicas is the number of servers that keep each record: 1, 3 or 5; default 1. A change applies at the next start.
@@ -49,6 +52,7 @@ func (d storeDecoder) store(at path, n *yaml.Node, s *Store) {
 	d.Fields(at, n, []key{
 		{"url", d.Text(&s.URL)},
 		{"creds", d.path(&s.Creds)},
+		{"key", d.path(&s.Key)},
 		{"tls", func(at path, n *yaml.Node) { tlsDecoder(d).tls(at, n, &s.TLS) }},
 		{"replicas", scalar(d.decoder, &s.Replicas, yamlstrict.Count)},
 		{"prefix", d.Text(&s.Prefix)},

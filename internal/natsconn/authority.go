@@ -152,6 +152,15 @@ func (a *Authority) AddUser(name string, publish, subscribe []string) (path stri
 	return filepath.Join(a.dir, name+".creds"), a.write(name+".creds", creds)
 }
 
+// AddFile writes a new file for its owner only, and returns its path; made says that there was none of this name.
+func (a *Authority) AddFile(name string, data []byte) (path string, made bool, err error) {
+	err = a.write(name, data)
+	if errors.Is(err, os.ErrExist) {
+		return filepath.Join(a.dir, name), false, nil
+	}
+	return filepath.Join(a.dir, name), err == nil, err
+}
+
 // write writes a new file for its owner only.
 func (a *Authority) write(name string, data []byte) (err error) {
 	f, err := os.OpenFile(filepath.Join(a.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

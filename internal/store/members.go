@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/internal/seal"
 	"sallyport/internal/sleep"
 )
 
@@ -210,6 +211,14 @@ func (s *Store) Alive(ctx context.Context, id string) bool {
 
 // Shared reports whether other processes may use the store at the same time.
 func (s *Store) Shared() bool { return s != nil && s.members != nil }
+
+// Seal returns the key for records that the servers must not be able to read; nil if the store is of one process, or has none.
+func (s *Store) Seal() *seal.Key {
+	if !s.Shared() {
+		return nil
+	}
+	return s.remote.set.Seal
+}
 
 // Members returns the processes that share the store and may be alive, nil for a store of one process.
 func (s *Store) Members() (all []Member) {

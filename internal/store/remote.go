@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"sallyport/internal/natsconn"
+	"sallyport/internal/seal"
 	"sallyport/internal/sleep"
 )
 
@@ -28,6 +29,8 @@ type Remote struct {
 	Replicas int
 	// Prefix begins the names of all streams, and is the first word of their subjects; "" means "sallyport".
 	Prefix string
+	// Seal is the key for records that the servers must not be able to read, which [Store.Seal] returns; nil is none.
+	Seal *seal.Key
 	// Logger receives what happens with the connection; nil discards it.
 	Logger *slog.Logger
 	// OnWrite is as in [Options].

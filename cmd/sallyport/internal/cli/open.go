@@ -16,6 +16,7 @@ import (
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
 	"sallyport/internal/natsconn"
+	"sallyport/internal/seal"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -119,11 +120,27 @@ func ConnectStore(cfg *config.Config, log *slog.Logger) (*store.Store, error) {
 	if set.Problem != "" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "the store cannot be used: " + set.Problem}
 	}
-	records, err := store.Connect(store.Remote{Server: natsconn.Of(set, "sallyport "+BuildVersion()), Replicas: set.Replicas, Prefix: set.Prefix, Logger: log})
+	key, err := sealKey(cfg)
+	if err != nil {
+		return nil, err
+	}
+	records, err := store.Connect(store.Remote{Server: natsconn.Of(set, "sallyport "+BuildVersion()), Replicas: set.Replicas, Prefix: set.Prefix, Seal: key, Logger: log})
 	if errors.Is(err, store.ErrRefused) {
 		return nil, &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: "see the section store of " + cfg.Path + "; docs/how-to/share-a-store.md has the servers' configuration", Err: err}
 	}
 	return records, err
+}
+
+// sealKey returns the key of store.key, nil without one.
+func sealKey(cfg *config.Config) (*seal.Key, error) {
+	if cfg.Store.Key == "" {
+		return nil, nil
+	}
+	key, err := seal.File(cfg.Store.Key)
+	if err != nil {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "store.key cannot be used: " + err.Error(), Hint: "each gateway needs a copy of the same file: see docs/how-to/share-a-store.md", Err: err}
+	}
+	return key, nil
 }
 
 // DataDir returns the directory of persistent data, "" if there is none.

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/natsconn"
+	"sallyport/internal/seal"
 	"sallyport/internal/tool"
 	"sallyport/sandbox/workers"
 )
@@ -37,9 +38,11 @@ func (a *app) initCommand() *cobra.Command {
 		Short: "write credentials for NATS servers, gateways and workers",
 		Long: `Init writes nats-accounts.conf, to include in the configuration of the NATS
 servers, gateway.creds, and credentials for each worker. A worker's permit only what a
-worker of this name needs; neither records nor other workers. In a DIR that init has
-written before, it only adds workers, and the servers need no change. account.seed
-in DIR makes further credentials: keep it secret, and away from the servers.`,
+worker of this name needs; neither records nor other workers. seal.key is store.key of
+the gateways, with which they encrypt logins and sessions in the store. In a DIR that
+init has written before, it only adds what is missing, and the servers need no change.
+account.seed in DIR makes further credentials. Keep it and seal.key secret, and away
+from the servers.`,
 		Example: "  sallyport cluster init keys --worker w1 --worker w2\n  sallyport cluster init keys --worker w3",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,6 +81,13 @@ func (a *app) init(dir, prefix string, names []string) error {
 			return fmt.Errorf("init cluster: %w", err)
 		}
 		written = append(written, filepath.Join(dir, natsconn.ServerFile), path)
+	}
+	path, made, err := authority.AddFile("seal.key", seal.Generate())
+	if err != nil {
+		return fmt.Errorf("init cluster: %w", err)
+	}
+	if made {
+		written = append(written, path)
 	}
 	for _, name := range names {
 		r := workers.WorkerRights(prefix, name)

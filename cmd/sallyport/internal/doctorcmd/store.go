@@ -31,8 +31,12 @@ func (a *app) checkStore(ctx context.Context, cfg *config.Config) []finding {
 	}
 	behind := laggingStreams(state)
 	check.OK, check.Warn = true, len(behind) > 0
-	check.Detail = fmt.Sprintf("NATS %s, %s of %s, leaders %s, %s, answered in %s", sanitize.Line(state.Version, 20), cli.Count(cfg.Store.Replicas, "replica"), cli.Count(len(state.Streams), "stream"),
-		leadersText(state), cli.Count(members, "other member"), state.Delay.Round(time.Millisecond))
+	sealing := "no store.key: logins and sessions stay with each gateway"
+	if cfg.Store.Key != "" {
+		sealing = "logins and sessions are sealed"
+	}
+	check.Detail = fmt.Sprintf("NATS %s, %s of %s, leaders %s, %s, answered in %s; %s", sanitize.Line(state.Version, 20), cli.Count(cfg.Store.Replicas, "replica"), cli.Count(len(state.Streams), "stream"),
+		leadersText(state), cli.Count(members, "other member"), state.Delay.Round(time.Millisecond), sealing)
 	if check.Warn {
 		check.Detail += "; behind or without a leader: " + summarizeList(behind)
 		check.Fix = "start the servers that are down, and wait until they have caught up"

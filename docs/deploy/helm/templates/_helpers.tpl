@@ -53,6 +53,7 @@ app.kubernetes.io/component: {{ index . 1 | quote }}
 {{- if .Values.nats.url -}}
 {{- $store := dict "url" .Values.nats.url "replicas" (int .Values.nats.replicas) "prefix" .Values.nats.prefix -}}
 {{- if .Values.nats.existingSecret }}{{ $_ := set $store "creds" "/etc/sallyport-nats/gateway.creds" }}{{ end -}}
+{{- if and .Values.nats.existingSecret .Values.nats.sealed }}{{ $_ := set $store "key" "/etc/sallyport-nats/seal.key" }}{{ end -}}
 {{- if .Values.nats.caConfigMap }}{{ $_ := set $store "tls" (dict "ca" "/etc/sallyport-ca/ca.pem") }}{{ end -}}
 {{- $_ := set $settings "store" $store -}}
 {{- end -}}
