@@ -24,6 +24,7 @@ import (
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox/egress"
@@ -33,6 +34,7 @@ import (
 // fails if one of them leaves something in it.
 func TestMain(m *testing.M) {
 	egress.Child()
+	natscluster.Serve()
 	upstreamtest.Main()
 	if mode, ok := os.LookupEnv(modeVar); ok {
 		beUpstream(mode)

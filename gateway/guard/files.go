@@ -28,6 +28,7 @@ type labelStore struct {
 	bucket  *store.Bucket
 	breaker store.Breaker
 	log     *slog.Logger
+	shared  bool // other gateways change them, too
 
 	mu     sync.Mutex
 	opened map[string]*workspaceLabels
@@ -42,7 +43,7 @@ func openLabelStore(in *store.Store, log *slog.Logger) (*labelStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &labelStore{bucket: kept, log: log, opened: map[string]*workspaceLabels{}}, nil
+	return &labelStore{bucket: kept, log: log, shared: in.Shared(), opened: map[string]*workspaceLabels{}}, nil
 }
 
 // marks are the labels of the files of a workspace.
@@ -65,6 +66,8 @@ type workspaceLabels struct {
 	key    store.Key
 	mu     sync.Mutex
 	loaded bool
+	// unsaved says that changes could not be stored: they apply in this process.
+	unsaved bool
 	// revision is that of the labels in the store, 0 for none.
 	revision uint64
 	marks
@@ -79,11 +82,21 @@ func (s *labelStore) get(key store.Key) *workspaceLabels {
 	if m == nil {
 		m = &workspaceLabels{store: s, key: key}
 		s.opened[string(name)] = m
+	} else if s.shared {
+		m.reload()
 	}
 	return m
 }
 
-// load reads the stored labels, once. Until they can be read, all files count as private and untrusted.
+// reload reads the labels again before the next use.
+func (m *workspaceLabels) reload() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.loaded = m.loaded && m.unsaved
+}
+
+// load reads the stored labels: once, or each time that a workspace is opened if other gateways may have changed them. Until they can be
+// read, all files count as private and untrusted.
 func (m *workspaceLabels) load() {
 	if m.loaded {
 		return
@@ -149,7 +162,7 @@ func (m *workspaceLabels) set(change func(m *marks)) {
 		}
 		m.loaded = false // another gateway has changed them
 	}
-	if err != nil {
+	if m.unsaved = err != nil; err != nil {
 		m.store.log.Error("labels of a workspace are not kept", "error", err)
 	}
 }
@@ -230,10 +243,16 @@ func (w *watchedWorkspace) Files() iter.Seq2[workspace.File, error] {
 // Open records the labels of the file as read.
 func (w *watchedWorkspace) Open(path string) (workspace.File, error) {
 	f, err := w.Space.Open(path)
-	if err == nil {
-		w.guard.flows.note(w.session, w.running, w.file(path)...)
+	if err != nil {
+		return f, err
 	}
-	return f, err
+	if err := w.guard.flows.note(w.session, w.running, w.file(path)...); err != nil {
+		if f.Content != nil {
+			_ = f.Content.Close()
+		}
+		return workspace.File{}, err
+	}
+	return f, nil
 }
 
 func (w *watchedWorkspace) file(path string) []toolcall.Origin {

@@ -18,17 +18,20 @@ const (
 	maxTrails = 10_000
 )
 
-// flows tracks the labels of what sessions have read, in memory, and the labels of workspace files.
+// flows tracks the labels of what sessions have read, and the labels of workspace files.
 type flows struct {
 	mu     sync.Mutex
 	trails map[string]*sessionTrail
 	labels *labelStore
+	shared *sessionLabels
 }
 
 // sessionTrail is the trail of a session.
 type sessionTrail struct {
 	toolcall.Trail
-	used time.Time // guarded by flows.mu
+	// The following fields are guarded by flows.mu. sent has the labels that are in the store.
+	used time.Time
+	sent map[string]bool
 }
 
 // trailKey returns the key of the session of ctx.
@@ -71,15 +74,40 @@ func (f *flows) shrink(now time.Time) {
 	}
 }
 
-// note adds origins to the trail of the session, and to that of the execution if there is one.
-func (f *flows) note(session string, running *toolcall.Execution, origins ...toolcall.Origin) {
+// note adds origins to the trail of the session, and to that of the execution if there is one. After an error other gateways
+// do not know them yet: they are sent again with the next ones.
+func (f *flows) note(session string, running *toolcall.Execution, origins ...toolcall.Origin) error {
 	if len(origins) == 0 {
-		return
+		return nil
 	}
-	f.session(session, true).Add(origins...)
+	t := f.session(session, true)
+	t.Add(origins...)
 	if running != nil {
 		running.Trail.Add(origins...)
 	}
+	return f.send(session, t)
+}
+
+// send stores the labels of a session that other gateways do not know.
+func (f *flows) send(session string, t *sessionTrail) error {
+	f.mu.Lock()
+	fresh := slices.DeleteFunc(t.Origins(), func(o toolcall.Origin) bool { return t.sent[o.Label] })
+	f.mu.Unlock()
+	if f.shared == nil || len(fresh) == 0 {
+		return nil
+	}
+	if err := f.shared.add(session, fresh); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t.sent == nil {
+		t.sent = map[string]bool{}
+	}
+	for _, o := range fresh {
+		t.sent[o.Label] = true
+	}
+	return nil
 }
 
 // origins returns the origins of the labels that the session and the execution have read so far.
@@ -88,11 +116,14 @@ func (f *flows) origins(session string, running *toolcall.Execution) []toolcall.
 	if running != nil {
 		all = running.Trail.Origins()
 	}
+	var read toolcall.Trail
 	if t := f.session(session, false); t != nil {
-		for _, o := range t.Origins() {
-			if !slices.ContainsFunc(all, func(known toolcall.Origin) bool { return known.Label == o.Label }) {
-				all = append(all, o)
-			}
+		read.Add(t.Origins()...)
+	}
+	read.Add(f.shared.read(session)...)
+	for _, o := range read.Origins() {
+		if !slices.ContainsFunc(all, func(known toolcall.Origin) bool { return known.Label == o.Label }) {
+			all = append(all, o)
 		}
 	}
 	return all
@@ -115,7 +146,14 @@ func (g *Guard) SessionOrigins(ctx context.Context) []toolcall.Origin {
 // AddOrigins adds origins to the session of ctx: of data that a run returned, or that it had read before the gateway was
 // restarted.
 func (g *Guard) AddOrigins(ctx context.Context, origins []toolcall.Origin) {
-	g.flows.note(trailKey(ctx), toolcall.ExecutionOf(ctx), origins...)
+	g.logUnsent(ctx, g.flows.note(trailKey(ctx), toolcall.ExecutionOf(ctx), origins...))
+}
+
+// logUnsent logs that other gateways do not know the labels of a session yet.
+func (g *Guard) logUnsent(ctx context.Context, err error) {
+	if err != nil {
+		g.opts.Logger.ErrorContext(ctx, "labels of a session are not stored yet", "error", err)
+	}
 }
 
 // ShareSession adds the origins of from's session to that of to. If both have the same principal, they also share the tokens of
@@ -134,18 +172,19 @@ func (g *Guard) ExecutionOrigins(ctx context.Context, running *toolcall.Executio
 
 // AddExecutionOrigins adds origins to the session of ctx and to an execution.
 func (g *Guard) AddExecutionOrigins(ctx context.Context, running *toolcall.Execution, read []toolcall.Origin) {
-	g.flows.note(trailKey(ctx), running, read...)
+	g.logUnsent(ctx, g.flows.note(trailKey(ctx), running, read...))
 }
 
 // TaintReplayed records the labels of a call that is answered from a journal.
 func (g *Guard) TaintReplayed(ctx context.Context, c tool.Call) {
-	g.taint(ctx, c, resultLabels(g.labelsOf(g.policies.rules.Load(), c.Tool)))
+	g.logUnsent(ctx, g.taint(ctx, c, resultLabels(g.labelsOf(g.policies.rules.Load(), c.Tool))))
 }
 
-// taint records the labels of a call before its data reaches anybody. It runs before the call: an upstream also sends text while the call runs.
-func (g *Guard) taint(ctx context.Context, c tool.Call, labels []string) {
+// taint records the labels of a call before its data reaches anybody. It runs before the call: an upstream also sends text while the call
+// runs. After an error other gateways do not know the labels, and the call must not be made.
+func (g *Guard) taint(ctx context.Context, c tool.Call, labels []string) error {
 	if !g.policies.rules.Load().on {
-		return
+		return nil
 	}
 	running := toolcall.ExecutionOf(ctx)
 	if running != nil {
@@ -157,7 +196,7 @@ func (g *Guard) taint(ctx context.Context, c tool.Call, labels []string) {
 	for _, label := range labels {
 		origins = append(origins, toolcall.Origin{Label: label, Tool: c.Tool.String(), Execution: c.Execution, Time: time.Now().UTC()})
 	}
-	g.flows.note(trailKey(ctx), running, origins...)
+	return g.flows.note(trailKey(ctx), running, origins...)
 }
 
 func (g *Guard) labelsOf(r *Rules, id tool.ID) []string {

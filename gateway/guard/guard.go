@@ -38,7 +38,7 @@ type Catalog interface {
 type Options struct {
 	// Settings are the settings in force.
 	Settings config.Source
-	// Records stores the labels of workspace files; nil keeps them in memory.
+	// Records stores the labels of workspace files, and what several gateways count together; nil keeps them in memory.
 	Records    *store.Store
 	Logger     *slog.Logger
 	Telemetry  *telemetry.Telemetry
@@ -62,7 +62,14 @@ type Guard struct {
 
 // New returns a guard without rules; call Apply next.
 func New(opts Options) (g *Guard, err error) {
-	g = &Guard{opts: opts, policies: policies{counts: policy.NewCounts()}}
+	shared, err := openCounts(opts.Records, opts.Logger)
+	if err != nil {
+		return nil, err
+	}
+	g = &Guard{opts: opts, policies: policies{counts: policy.NewCounts(shared)}}
+	if g.flows.shared, err = openSessionLabels(opts.Records, opts.Logger); err != nil {
+		return nil, err
+	}
 	g.flows.labels, err = openLabelStore(opts.Records, opts.Logger)
 	return g, err
 }
@@ -135,7 +142,11 @@ func (g *Guard) carryOut(ctx context.Context, c tool.Call, v toolcall.Verdict, a
 		g.opts.Auditor.RecordResult(ctx, c, tool.Result{}, at.unreachable, time.Since(start))
 		return tool.Result{}, at.unreachable
 	}
-	g.taint(ctx, c, v.Labels) // before the upstream sends anything
+	if err := g.taint(ctx, c, v.Labels); err != nil { // before the upstream sends anything
+		err = toolcall.Unreadable(ctx, g.opts.Logger, err)
+		g.opts.Auditor.RecordResult(ctx, c, tool.Result{}, err, time.Since(start))
+		return tool.Result{}, err
+	}
 	c.BeforeSend = g.beforeSend(ctx, c, at)
 	result, err := next(ctx, c)
 	g.opts.Approver.Renew(ctx, v, result)

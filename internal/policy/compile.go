@@ -79,7 +79,7 @@ func New(set Settings, counts *Counts) (*Policy, error) {
 		return nil, errors.New(problems[0].Message)
 	}
 	if p.counts = counts; counts == nil {
-		p.counts = NewCounts()
+		p.counts = NewCounts(nil)
 	}
 	return p, nil
 }

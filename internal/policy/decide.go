@@ -19,7 +19,11 @@ func (p *Policy) Decide(ctx context.Context, c *Call) Decision {
 	if v.Action == Deny {
 		return v
 	}
-	if full := p.counts.take(c, limits); full != nil {
+	full, err := p.counts.take(ctx, c, limits)
+	switch {
+	case err != nil:
+		return full.uncountedDecision()
+	case full != nil:
 		return full.limitDecision()
 	}
 	return v
@@ -28,7 +32,7 @@ func (p *Policy) Decide(ctx context.Context, c *Call) Decision {
 // WithFreshCounts returns the policy with its own empty counts, for decisions about calls that are not made.
 func (p *Policy) WithFreshCounts() *Policy {
 	alone := *p
-	alone.counts = NewCounts()
+	alone.counts = NewCounts(nil)
 	return &alone
 }
 
@@ -102,6 +106,14 @@ func (r *compiled) callCost(ctx context.Context, vars expr.Vars) int64 {
 func (r *compiled) limitDecision() Decision {
 	what := fmt.Sprintf("the limit of %d per %s", r.Limit.Calls, r.Limit.Per)
 	return Decision{Action: Deny, Rule: r.Name, Reason: fmt.Sprintf("rule %q: %s is used up, or this call exceeds what is left", r.Name, what), Message: r.Message, Limited: true}
+}
+
+// uncountedDecision returns the decision when the rule's limit cannot be counted.
+func (r *compiled) uncountedDecision() Decision {
+	return Decision{
+		Action: Deny, Rule: r.Name, Reason: fmt.Sprintf("rule %q: the calls of its limit cannot be counted, as the store does not answer", r.Name),
+		Message: "the store of the limit does not answer: try again later", Limited: true,
+	}
 }
 
 // flow restricts a call that could send private data outside at the request of an untrusted text. A rule that allows

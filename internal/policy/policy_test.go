@@ -223,7 +223,7 @@ func TestLimitCost(t *testing.T) {
 
 // What was counted counts on when other settings come into force, if the rule is the same.
 func TestLimitsStay(t *testing.T) {
-	counts := policy.NewCounts()
+	counts := policy.NewCounts(nil)
 	set := policy.Settings{On: true, Default: policy.Allow, Rules: []policy.Rule{{Name: "few", Then: policy.Limit, Limit: &policy.Limits{Calls: 1, Per: "day"}, Message: "be patient"}}}
 	for i, want := range []int{1, 0} {
 		p, err := policy.New(set, counts)

@@ -1,0 +1,119 @@
+package guard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/policy"
+	"sallyport/internal/store"
+)
+
+const (
+	// sessionLabelsKept is how long the labels of a session are in the store after their last write. Those of a session that is used
+	// are written again after sessionLabelsRenewed.
+	sessionLabelsKept, sessionLabelsRenewed = 3 * sessionMemory, sessionMemory
+)
+
+// sessionLabels stores the labels that sessions have read, for all gateways of a store: the next request of a session may
+// come to another gateway. nil stores none.
+type sessionLabels struct {
+	bucket  *store.Bucket
+	breaker store.Breaker
+	log     *slog.Logger
+}
+
+// openSessionLabels returns the labels in a store, nil if no other gateway shares it.
+func openSessionLabels(in *store.Store, log *slog.Logger) (*sessionLabels, error) {
+	if !in.Shared() {
+		return nil, nil
+	}
+	bucket, err := in.Bucket("session_labels", store.Limits{Records: 200_000, Age: sessionLabelsKept, Bytes: 64 << 20, Record: 64 << 10})
+	if err != nil {
+		return nil, err
+	}
+	return &sessionLabels{bucket: bucket, log: log}, nil
+}
+
+// sessionLabelsKey returns the key of a session in the store, which a long name does not exceed.
+func sessionLabelsKey(session string) store.Key {
+	sum := sha256.Sum256([]byte(session))
+	return store.Key{hex.EncodeToString(sum[:16])}
+}
+
+// read returns the stored origins of a session. If they cannot be read, the session has read private and untrusted data.
+func (s *sessionLabels) read(session string) (all []toolcall.Origin) {
+	if s == nil {
+		return nil
+	}
+	err := s.breaker.Do(context.Background(), func(ctx context.Context) error {
+		stored, entry, err := s.get(ctx, sessionLabelsKey(session))
+		all = stored
+		if err == nil && len(stored) > 0 && time.Since(entry.Time) > sessionLabelsRenewed {
+			if _, err := s.bucket.Update(ctx, sessionLabelsKey(session), entry.Value, entry.Revision); err != nil && !errors.Is(err, store.ErrConflict) {
+				return err
+			}
+		}
+		return err
+	})
+	if err != nil {
+		s.log.Error("labels of a session cannot be read, it is taken to have read private and untrusted data", "error", err)
+		return []toolcall.Origin{{Label: policy.Private}, {Label: policy.Untrusted}}
+	}
+	return all
+}
+
+func (s *sessionLabels) get(ctx context.Context, at store.Key) (all []toolcall.Origin, entry store.Entry, err error) {
+	entry, err = s.bucket.Get(ctx, at)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, entry, nil
+	}
+	if err != nil {
+		return nil, entry, err
+	}
+	return all, entry, json.Unmarshal(entry.Value, &all)
+}
+
+// add stores origins of a session beside those that it has. When it returns nil, every gateway knows them.
+func (s *sessionLabels) add(session string, origins []toolcall.Origin) error {
+	if s == nil {
+		return nil
+	}
+	err := store.ErrConflict
+	for range maxChanges {
+		err = s.breaker.Do(context.Background(), func(ctx context.Context) error { return s.merge(ctx, sessionLabelsKey(session), origins) })
+		if !errors.Is(err, store.ErrConflict) {
+			break
+		}
+	}
+	return err
+}
+
+func (s *sessionLabels) merge(ctx context.Context, at store.Key, origins []toolcall.Origin) error {
+	stored, entry, err := s.get(ctx, at)
+	if err != nil {
+		return err
+	}
+	var trail toolcall.Trail
+	trail.Add(stored...)
+	trail.Add(origins...)
+	all := trail.Origins()
+	if len(all) == len(stored) {
+		return nil
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if entry.Revision == 0 {
+		_, err = s.bucket.Create(ctx, at, data)
+	} else {
+		_, err = s.bucket.Update(ctx, at, data, entry.Revision)
+	}
+	return err
+}
