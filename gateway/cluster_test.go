@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/feedback"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
@@ -141,4 +143,51 @@ func TestLabelsOfCluster(t *testing.T) {
 	wantError(t, w.call(tool.WithSession(ada, "three"), 0, "web", "post"), tool.Denied, "may no longer send data outside")
 	w.servers.Start(t, 0)
 	w.until(t, "labels are read again", func() bool { return w.call(tool.WithSession(ada, "three"), 0, "web", "post") == nil })
+}
+
+// TestLearningOfCluster: what one gateway learns of results and of searches, the others know.
+func TestLearningOfCluster(t *testing.T) {
+	t.Parallel()
+	w := openTwins(t, func(*config.Config) {})
+	id := tool.ID{Upstream: "firm", Name: "get"}
+	observed := func(at int) *tool.Observed {
+		e, ok := w.all[at].Catalog.Lookup(id)
+		if !ok {
+			return nil
+		}
+		return w.all[at].Catalog.WithObserved(e).Observed
+	}
+	if observed(1) != nil {
+		t.Fatal("there is a shape before the first call")
+	}
+	if _, err := w.all[0].Call(t.Context(), tool.Call{Tool: id, Args: json.RawMessage(`{"size":3}`)}); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, "the other gateway knows the shape", func() bool { return observed(1) != nil })
+	if a, b := observed(0), observed(1); a.Count != b.Count || a.Shape.Kinds != b.Shape.Kinds {
+		t.Errorf("%+v and %+v", a, b)
+	}
+
+	// Both count the same calls; a third one finds the sum.
+	who, words, digest := feedback.Caller{Principal: "ada", Session: "s"}, map[string]float64{"payroll": 2, "figures": 1}, strings.Repeat("d", 32)
+	strength := func(s *feedback.Store) float64 {
+		return s.Boost("ada", words, func(tool.ID) string { return digest })[id]
+	}
+	var boosts []float64
+	for i := range w.all {
+		shared, err := feedback.NewShared(w.records[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := feedback.New(shared, &feedback.Options{Logger: testutil.Logger(t)})
+		s.RecordSearch(who, words, []tool.ID{id})
+		s.RecordCall(who, "", id, digest)
+		s.Close()
+		reader := feedback.New(shared, nil)
+		boosts = append(boosts, strength(reader))
+		reader.Close()
+	}
+	if boosts[0] <= 0 || boosts[1] <= boosts[0] {
+		t.Errorf("boosted by %v after one call, by %v after two", boosts[0], boosts[1])
+	}
 }

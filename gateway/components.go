@@ -85,7 +85,7 @@ func (g *Gateway) openSandboxes() {
 func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	personAuth, await := g.openConnections()
 	if g.Catalog, err = catalog.Open(catalog.Options{
-		Settings: g.Reloader.Current(), Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
+		Settings: g.Reloader.Current(), Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile, Records: g.opts.Records,
 		Auth: g.opts.Auth, PersonAuth: personAuth, Login: await, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Renew: g.Reloader.RenewSecrets, Isolate: g.isolated,
 		Publish: g.Sandboxes.Publish, Restore: g.Privacy.Arguments, Audit: g.Auditor.Audit,
 	}); err != nil {
@@ -98,7 +98,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	})
 	g.Replay = replay.New(replay.Options{Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
 	g.Searcher, err = toolsearch.New(toolsearch.Options{
-		Catalog: g.Catalog, Guard: g.Guard, Endpoints: g.Endpoints, Upstreams: g.View.Visible, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Meter: &g.meter, Telemetry: g.Telemetry,
+		Catalog: g.Catalog, Guard: g.Guard, Endpoints: g.Endpoints, Upstreams: g.View.Visible, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Records: g.opts.Records, Meter: &g.meter, Telemetry: g.Telemetry,
 		Problem: func() string { return reload.Summary(g.Reloader.Settings()) },
 	}, cfg.Search)
 	if err != nil {

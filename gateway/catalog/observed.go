@@ -51,41 +51,57 @@ func NeedsInput(call tool.Call, result tool.Result) bool {
 	return call.Rounds && bytes.Contains(result.Raw, []byte(`input_required`)) || call.KeepsTasks && bytes.Contains(result.Raw, []byte(`"task"`))
 }
 
-// shapeStore is the store of observed shapes and its files. The zero value is
-// disabled.
+// shapeStore is the store of observed shapes. The zero value is disabled.
 type shapeStore struct {
 	*resultschema.Store
-	files *resultschema.Files // nil: in memory only
+	end func() error // closes what it is stored in
 }
 
 // observations adds observed result shapes to tools.
 type observations struct{ *Catalog }
 
-// openShapes opens the store of observed shapes; its files are in the cache folder.
+// openShapes opens the store of observed shapes: in the records that gateways share, else in files in the cache folder, else in
+// memory.
 func (c observations) openShapes() {
 	opts := &resultschema.Options{Logger: c.log, OnChange: c.onShapesChanged}
-	if c.opts.CacheDir == "" {
-		c.shapes = shapeStore{Store: resultschema.New(nil, opts)}
-		return
+	keeper, end, err := c.shapeStorage()
+	if err != nil {
+		c.log.Warn("observed shapes are kept in memory only", "error", err)
+	}
+	c.shapes = shapeStore{resultschema.New(keeper, opts), end}
+	if shared, ok := keeper.(*resultschema.Shared); ok {
+		unsubscribe := shared.Subscribe(c.log, c.shapes.Refresh)
+		c.shapes.end = func() error { unsubscribe(); return nil }
+	}
+}
+
+// shapeStorage returns where shapes are stored, nil for nowhere, and what closes it.
+func (c observations) shapeStorage() (resultschema.Storage, func() error, error) {
+	none := func() error { return nil }
+	switch {
+	case c.opts.Records.Shared():
+		shared, err := resultschema.NewShared(c.opts.Records)
+		if err != nil {
+			return nil, none, err
+		}
+		return shared, none, nil
+	case c.opts.CacheDir == "":
+		return nil, none, nil
 	}
 	files, err := resultschema.OpenFiles(filepath.Join(c.opts.CacheDir, "shapes"))
 	if err != nil {
-		c.log.Warn("observed shapes are kept in memory only", "error", err)
-		c.shapes = shapeStore{Store: resultschema.New(nil, opts)}
-		return
+		return nil, none, err
 	}
-	c.shapes = shapeStore{resultschema.New(files, opts), files}
+	return files, files.Close, nil
 }
 
 // close saves what was learned.
 func (l shapeStore) close() error {
-	if l.Store != nil {
-		l.Close()
-	}
-	if l.files == nil {
+	if l.Store == nil {
 		return nil
 	}
-	return l.files.Close()
+	l.Close()
+	return l.end()
 }
 
 // onShapesChanged requests a snapshot with the shapes observed so far for the upstream's tools.

@@ -11,10 +11,11 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/redact"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
-// Options configure a catalog. All but Auth, OnNotice, CacheDir and LockFile are required.
+// Options configure a catalog. All but Auth, OnNotice, CacheDir, LockFile and Records are required.
 type Options struct {
 	Settings config.Source
 	Logger   *slog.Logger
@@ -24,6 +25,8 @@ type Options struct {
 	ConnectWait time.Duration
 	// CacheDir stores the upstreams' offers between runs; "" stores none.
 	CacheDir string
+	// Records has what several gateways learn and decide together, if they share it.
+	Records *store.Store
 	// Fresh connects to every upstream at once, also to those in the cache.
 	Fresh bool
 	// LockFile is where digests of tool definitions are pinned; "" pins nothing.

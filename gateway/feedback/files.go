@@ -50,11 +50,7 @@ func (f *Files) Load(principal string) (Pairs, error) {
 	if err != nil {
 		return Pairs{}, err
 	}
-	var known Pairs
-	if err := json.Unmarshal(body, &known); err != nil {
-		return Pairs{}, errDamaged
-	}
-	return known, nil
+	return decode(body)
 }
 
 // Merge adds learned to the stored pairs, and returns all. It replaces an invalid file,

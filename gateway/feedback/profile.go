@@ -22,6 +22,7 @@ type profile struct {
 	// base is up to date.
 	base, unsaved, known Pairs
 	loaded               bool
+	baseTime             time.Time // when base was set
 	used                 time.Time
 	index                *pairIndex // index of known; nil if it must be rebuilt
 }
@@ -45,7 +46,7 @@ func newProfile() *profile {
 
 // setBase sets the stored pairs.
 func (b *profile) setBase(kept Pairs) {
-	b.base, b.loaded = kept, true
+	b.base, b.loaded, b.baseTime = kept, true, time.Now()
 	b.known = maps.Clone(kept)
 	b.known.Merge(b.unsaved)
 	b.index = nil

@@ -32,6 +32,8 @@ type Storage interface {
 type Options struct {
 	// Logger gets failures of the storage; nil discards.
 	Logger *slog.Logger
+	// Reload is how long pairs are used until they are loaded again, as other processes store more; 0 is never.
+	Reload time.Duration
 }
 
 // Caller identifies a caller: searches and calls are matched within a session, and pairs
@@ -42,6 +44,7 @@ type Caller struct{ Principal, Session string }
 type Store struct {
 	log     *slog.Logger
 	storage Storage // nil stores nothing
+	reload  time.Duration
 	dirty   chan struct{}
 	quit    chan struct{}
 	close   func()
@@ -62,6 +65,9 @@ func New(keeper Storage, opts *Options) *Store {
 	}
 	if opts != nil && opts.Logger != nil {
 		s.log = opts.Logger
+	}
+	if opts != nil {
+		s.reload = opts.Reload
 	}
 	s.close = sync.OnceFunc(func() { close(s.quit); s.work.Wait() })
 	s.work.Go(s.run)
@@ -170,10 +176,13 @@ func (s *Store) profile(principal string) *profile {
 	if b := s.loadedProfile(principal); b != nil {
 		return b
 	}
-	known := s.load(principal)
+	known, err := s.load(principal)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.memoryProfile(principal)
+	if err != nil && b.loaded { // what is known is better than nothing
+		known = b.base
+	}
 	b.setBase(known)
 	s.evictProfiles(b)
 	return b
@@ -190,26 +199,26 @@ func (s *Store) memoryProfile(principal string) *profile {
 	return b
 }
 
-// loadedProfile returns the book of a principal if it has the stored pairs, else nil.
+// loadedProfile returns the book of a principal if it has the stored pairs, and they need not be loaded again; else nil.
 func (s *Store) loadedProfile(principal string) *profile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.profiles[principal]; b != nil && b.loaded {
+	if b := s.profiles[principal]; b != nil && b.loaded && (s.reload == 0 || time.Since(b.baseTime) < s.reload) {
 		b.used = time.Now()
 		return b
 	}
 	return nil
 }
 
-func (s *Store) load(principal string) Pairs {
+func (s *Store) load(principal string) (Pairs, error) {
 	if s.storage == nil {
-		return Pairs{}
+		return Pairs{}, nil
 	}
 	known, err := s.storage.Load(principal)
 	if err != nil {
 		s.log.Warn("stored search feedback is ignored", "reason", err.Error())
 	}
-	return known
+	return known, err
 }
 
 // evictProfiles evicts idle books, but not keep and those with unsaved pairs. It is called with mu held.

@@ -5,21 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
 )
 
-const (
-	// countsKept is how long a count is in the store after its last change: a limit per day needs two days.
-	countsKept = 3 * 24 * time.Hour
-	// maxTakes bounds the attempts to change a count that other gateways change, too.
-	maxTakes = 50
-)
+// countsKept is how long a count is in the store after its last change: a limit per day needs two days.
+const countsKept = 3 * 24 * time.Hour
 
 // sharedCounts keeps the counts of limits in the store, for all gateways. Each change is a compare-and-swap, so the gateways
 // together never allow more than the limit. It implements [policy.SharedCounts].
@@ -44,51 +38,23 @@ func openCounts(in *store.Store, log *slog.Logger) (policy.SharedCounts, error) 
 // Change implements [policy.SharedCounts].
 func (s *sharedCounts) Change(ctx context.Context, key string, change func(c *policy.Count) bool) (done bool, err error) {
 	sum := sha256.Sum256([]byte(key))
-	at := store.Key{hex.EncodeToString(sum[:16])}
-	for range maxTakes {
-		done, err = s.try(ctx, at, change)
-		if !errors.Is(err, store.ErrConflict) {
-			break
-		}
-		select { // several gateways that count the same do not stay in step
-		case <-time.After(time.Duration(rand.Int64N(int64(5 * time.Millisecond)))):
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
-		}
-	}
+	err = s.breaker.Do(ctx, func(ctx context.Context) error {
+		_, err := s.bucket.Change(ctx, store.Key{hex.EncodeToString(sum[:16])}, func(before store.Entry) ([]byte, error) {
+			var c policy.Count
+			if before.Revision > 0 {
+				if err := json.Unmarshal(before.Value, &c); err != nil {
+					return nil, err
+				}
+			}
+			if done = change(&c); !done {
+				return nil, nil
+			}
+			return json.Marshal(c)
+		})
+		return err
+	})
 	if err != nil {
 		s.log.ErrorContext(ctx, "a limit of the policy cannot be counted: the call is refused", "error", err)
 	}
-	return done, err
-}
-
-// try changes a count once; the error is store.ErrConflict if another gateway has changed it.
-func (s *sharedCounts) try(ctx context.Context, at store.Key, change func(c *policy.Count) bool) (done bool, err error) {
-	err = s.breaker.Do(ctx, func(ctx context.Context) error {
-		var c policy.Count
-		entry, err := s.bucket.Get(ctx, at)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-		case err != nil:
-			return err
-		default:
-			if err := json.Unmarshal(entry.Value, &c); err != nil {
-				return err
-			}
-		}
-		if done = change(&c); !done {
-			return nil
-		}
-		data, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		if entry.Revision == 0 {
-			_, err = s.bucket.Create(ctx, at, data)
-		} else {
-			_, err = s.bucket.Update(ctx, at, data, entry.Revision)
-		}
-		return err
-	})
 	return done && err == nil, err
 }

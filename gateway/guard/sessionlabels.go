@@ -51,14 +51,8 @@ func (s *sessionLabels) read(session string) (all []toolcall.Origin) {
 	if s == nil {
 		return nil
 	}
-	err := s.breaker.Do(context.Background(), func(ctx context.Context) error {
-		stored, entry, err := s.get(ctx, sessionLabelsKey(session))
-		all = stored
-		if err == nil && len(stored) > 0 && time.Since(entry.Time) > sessionLabelsRenewed {
-			if _, err := s.bucket.Update(ctx, sessionLabelsKey(session), entry.Value, entry.Revision); err != nil && !errors.Is(err, store.ErrConflict) {
-				return err
-			}
-		}
+	err := s.breaker.Do(context.Background(), func(ctx context.Context) (err error) {
+		all, err = s.get(ctx, sessionLabelsKey(session))
 		return err
 	})
 	if err != nil {
@@ -68,52 +62,37 @@ func (s *sessionLabels) read(session string) (all []toolcall.Origin) {
 	return all
 }
 
-func (s *sessionLabels) get(ctx context.Context, at store.Key) (all []toolcall.Origin, entry store.Entry, err error) {
-	entry, err = s.bucket.Get(ctx, at)
+func (s *sessionLabels) get(ctx context.Context, at store.Key) (all []toolcall.Origin, err error) {
+	entry, err := s.bucket.Get(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, entry, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, entry, err
+		return nil, err
 	}
-	return all, entry, json.Unmarshal(entry.Value, &all)
+	if time.Since(entry.Time) > sessionLabelsRenewed {
+		if _, err := s.bucket.Update(ctx, at, entry.Value, entry.Revision); err != nil && !errors.Is(err, store.ErrConflict) {
+			return nil, err
+		}
+	}
+	return all, json.Unmarshal(entry.Value, &all)
 }
 
 // add stores origins of a session beside those that it has. When it returns nil, every gateway knows them.
 func (s *sessionLabels) add(session string, origins []toolcall.Origin) error {
-	if s == nil {
-		return nil
-	}
-	err := store.ErrConflict
-	for range maxChanges {
-		err = s.breaker.Do(context.Background(), func(ctx context.Context) error { return s.merge(ctx, sessionLabelsKey(session), origins) })
-		if !errors.Is(err, store.ErrConflict) {
-			break
-		}
-	}
-	return err
-}
-
-func (s *sessionLabels) merge(ctx context.Context, at store.Key, origins []toolcall.Origin) error {
-	stored, entry, err := s.get(ctx, at)
-	if err != nil {
+	return s.breaker.Do(context.Background(), func(ctx context.Context) error {
+		_, err := s.bucket.Change(ctx, sessionLabelsKey(session), func(before store.Entry) ([]byte, error) {
+			var stored []toolcall.Origin
+			if before.Revision > 0 {
+				if err := json.Unmarshal(before.Value, &stored); err != nil {
+					return nil, err
+				}
+			}
+			var trail toolcall.Trail
+			trail.Add(stored...)
+			trail.Add(origins...)
+			return json.Marshal(trail.Origins())
+		})
 		return err
-	}
-	var trail toolcall.Trail
-	trail.Add(stored...)
-	trail.Add(origins...)
-	all := trail.Origins()
-	if len(all) == len(stored) {
-		return nil
-	}
-	data, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	if entry.Revision == 0 {
-		_, err = s.bucket.Create(ctx, at, data)
-	} else {
-		_, err = s.bucket.Update(ctx, at, data, entry.Revision)
-	}
-	return err
+	})
 }

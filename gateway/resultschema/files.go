@@ -39,11 +39,7 @@ func (f *Files) Load(upstream string) (Entries, error) {
 	if err != nil {
 		return Entries{}, err
 	}
-	known := Entries{}
-	if err := json.Unmarshal(body, &known); err != nil || known == nil {
-		return Entries{}, errDamaged
-	}
-	return known, nil
+	return decode(body)
 }
 
 // Merge adds learned to the stored entries, and returns all. It replaces an invalid
@@ -56,22 +52,22 @@ func (f *Files) Merge(upstream string, learned Entries) (Entries, error) {
 	defer unlock()
 	all, _ := f.Load(upstream) // the first load has reported the error
 	all.Merge(learned)
-	body, err := encode(all)
+	body, err := encode(all, maxFile)
 	if err != nil {
 		return nil, err
 	}
 	return all, f.folder.Write(upstream, body)
 }
 
-// encode returns as many entries as a file may hold, newest first.
-func encode(all Entries) ([]byte, error) {
+// encode returns as many entries as fit into limit bytes, newest first.
+func encode(all Entries, limit int) ([]byte, error) {
 	fits, size := map[string]json.RawMessage{}, 1000 // for the header
 	for _, digest := range all.newestFirst() {
 		data, err := json.Marshal(all[digest])
 		if err != nil {
 			return nil, err
 		}
-		if size += len(data) + len(digest) + 4; size > maxFile {
+		if size += len(data) + len(digest) + 4; size > limit {
 			break
 		}
 		fits[digest] = data

@@ -53,14 +53,15 @@ type Options struct {
 
 // Store learns the shapes of results. All methods are safe for concurrent use.
 type Store struct {
-	log      *slog.Logger
-	onChange func(upstream string)
-	storage  Storage // nil stores nothing
-	results  chan sample
-	bytes    atomic.Int64 // total size of queued results
-	quit     chan struct{}
-	close    func()
-	work     sync.WaitGroup
+	log       *slog.Logger
+	onChange  func(upstream string)
+	storage   Storage // nil stores nothing
+	results   chan sample
+	bytes     atomic.Int64 // total size of queued results
+	refreshes chan string
+	quit      chan struct{}
+	close     func()
+	work      sync.WaitGroup
 
 	mu        sync.Mutex
 	upstreams map[string]*upstreamShapes // by upstream
@@ -93,7 +94,7 @@ type definition struct {
 func New(keeper Storage, opts *Options) *Store {
 	s := &Store{
 		log: slog.New(slog.DiscardHandler), onChange: func(string) {}, storage: keeper,
-		results: make(chan sample, maxWaiting), quit: make(chan struct{}), upstreams: map[string]*upstreamShapes{},
+		results: make(chan sample, maxWaiting), refreshes: make(chan string), quit: make(chan struct{}), upstreams: map[string]*upstreamShapes{},
 	}
 	if opts != nil && opts.Logger != nil {
 		s.log = opts.Logger
@@ -140,6 +141,31 @@ func (s *Store) Lookup(upstream, digest string) *tool.Observed {
 		t.addUnsaved(digest, Entry{Day: day})
 	}
 	return known.observed
+}
+
+// Refresh merges, some time later, what other processes have stored of an upstream, if it was loaded.
+func (s *Store) Refresh(upstream string) {
+	select {
+	case s.refreshes <- upstream:
+	case <-s.quit:
+	}
+}
+
+// refresh merges the stored entries of an upstream.
+func (s *Store) refresh(upstream string) {
+	s.mu.Lock()
+	t := s.upstreams[upstream]
+	s.mu.Unlock()
+	if t == nil {
+		return
+	}
+	known := s.load(upstream)
+	s.mu.Lock()
+	changed := t.mergeStored(known)
+	s.mu.Unlock()
+	if changed {
+		s.onChange(upstream)
+	}
 }
 
 // Has reports whether any shape of an upstream is known. It is faster than Observed.
@@ -260,6 +286,8 @@ func (s *Store) run() {
 		case <-save:
 			s.save()
 			save = nil
+		case upstream := <-s.refreshes: // not while it saves: what is being saved would be counted twice
+			s.refresh(upstream)
 		case <-s.quit:
 			s.drain()
 			s.save()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode"
 
 	"sallyport/gateway/catalog"
@@ -105,6 +106,14 @@ func (sr *Searcher) openFeedback(on bool) *feedbackStore {
 	switch {
 	case !on:
 		return nil
+	case sr.opts.Records.Shared():
+		shared, err := feedback.NewShared(sr.opts.Records)
+		if err != nil { // only for an invalid name
+			sr.opts.Logger.Warn("search feedback is kept in memory only", "error", err)
+			return &feedbackStore{Store: feedback.New(nil, opts)}
+		}
+		opts.Reload = time.Minute
+		return &feedbackStore{Store: feedback.New(shared, opts)}
 	case sr.opts.CacheDir == "":
 		return &feedbackStore{Store: feedback.New(nil, opts)}
 	}

@@ -13,11 +13,12 @@ import (
 	"sallyport/gateway/guard"
 	"sallyport/index"
 	"sallyport/internal/config"
+	"sallyport/internal/store"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
-// Options configure a searcher. All but Telemetry and CacheDir are required.
+// Options configure a searcher. All but Telemetry, CacheDir and Records are required.
 type Options struct {
 	Catalog *catalog.Catalog
 	Guard   *guard.Guard
@@ -27,6 +28,8 @@ type Options struct {
 	// Skills are found under the upstream id [toolcall.SkillsID].
 	Skills Source
 	Logger *slog.Logger
+	// Records has what several gateways learn from calls, if they share it.
+	Records *store.Store
 	// CacheDir stores what was learned from calls, and vectors of tools; "" keeps them in memory.
 	CacheDir  string
 	Meter     *execution.Meter
