@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +13,9 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/feedback"
+	"sallyport/gateway/trust"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
@@ -27,6 +31,7 @@ type twins struct {
 	sites   map[string]*site
 	all     [2]*gateway.Gateway
 	records [2]*store.Store
+	locks   [2]string // the lock file of each
 }
 
 // openTwins opens two gateways with the settings of change.
@@ -38,7 +43,8 @@ func openTwins(t *testing.T, change func(*config.Config)) *twins {
 		cfg := settings(w.sites)
 		cfg.Dir = t.TempDir()
 		change(cfg)
-		w.all[i] = open(t, cfg, &gateway.Options{Records: w.records[i], DataDir: t.TempDir()})
+		w.all[i] = open(t, cfg, &gateway.Options{Records: w.records[i], DataDir: t.TempDir(), CacheDir: t.TempDir(), LockFile: filepath.Join(cfg.Dir, trust.FileName)})
+		w.locks[i] = filepath.Join(cfg.Dir, trust.FileName)
 		w.all[i].Catalog.WaitConnected(t.Context())
 	}
 	return w
@@ -190,4 +196,83 @@ func TestLearningOfCluster(t *testing.T) {
 	if boosts[0] <= 0 || boosts[1] <= boosts[0] {
 		t.Errorf("boosted by %v after one call, by %v after two", boosts[0], boosts[1])
 	}
+}
+
+// TestPinsOfCluster: a definition that is approved or rejected at one gateway, or in its lock file, is so at the others.
+func TestPinsOfCluster(t *testing.T) {
+	t.Parallel()
+	w := openTwins(t, func(c *config.Config) {
+		for i := range c.Upstreams {
+			c.Upstreams[i].Trust = config.TrustReview
+		}
+	})
+	operator := tool.WithOperator(t.Context(), "ada")
+	review := func(at int, name string, reject bool) {
+		t.Helper()
+		id := tool.ID{Upstream: "firm", Name: name}
+		held, err := w.all[at].Catalog.HeldTools(operator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(held, func(h catalog.HeldTool) bool { return h.ID == id })
+		if i < 0 {
+			t.Fatalf("%v is not held: %+v", id, held)
+		}
+		if err := w.all[at].Catalog.ReviewHeld(operator, id, catalog.HeldReview{Digest: held[i].Digest, Reject: reject, Reason: "not for us"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at := range w.all {
+		wantError(t, w.call(t.Context(), at, "firm", "get"), tool.Denied, "nobody has approved it")
+	}
+	review(0, "get", false)
+	w.until(t, "the other gateway has the approval", func() bool { return w.call(t.Context(), 1, "firm", "get") == nil })
+	review(1, "post", true)
+	w.until(t, "the other gateway has the rejection", func() bool {
+		err := w.call(t.Context(), 0, "firm", "post")
+		return err != nil && strings.Contains(err.Error(), "not for us")
+	})
+
+	// A person approves with the lock file of one machine, as a merge in version control does.
+	file, err := os.ReadFile(w.locks[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := w.all[1].Catalog.HeldTools(operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(held, func(h catalog.HeldTool) bool { return h.ID == tool.ID{Upstream: "firm", Name: "drop"} })
+	if err := os.WriteFile(w.locks[1], append(file, []byte("firm \"drop\" "+held[i].Digest+"\n")...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, "the other gateway has the line", func() bool { return w.call(t.Context(), 0, "firm", "drop") == nil })
+	w.until(t, "the files are copies", func() bool {
+		a, b := linesOf(w.locks[0]), linesOf(w.locks[1])
+		return slices.ContainsFunc(a, func(line string) bool { return strings.Contains(line, "drop") }) && slices.Equal(a, b)
+	})
+
+	// Without the store nothing can be approved, and what was approved is valid.
+	w.servers.Kill(t, 0)
+	err = w.all[0].Catalog.ReviewHeld(operator, tool.ID{Upstream: "firm", Name: "get_secret"}, catalog.HeldReview{Digest: digestOf(held, "get_secret")})
+	wantError(t, err, tool.Internal, "the decision cannot be kept")
+	if err := w.call(t.Context(), 1, "firm", "get"); err != nil {
+		t.Error(err)
+	}
+}
+
+// linesOf returns the lines of a file, sorted.
+func linesOf(path string) []string {
+	data, _ := os.ReadFile(path) // no lines if there is none yet
+	return slices.Sorted(strings.SplitSeq(string(data), "\n"))
+}
+
+// digestOf returns the digest of a held tool of the firm.
+func digestOf(held []catalog.HeldTool, name string) string {
+	for _, h := range held {
+		if h.ID == (tool.ID{Upstream: "firm", Name: name}) {
+			return h.Digest
+		}
+	}
+	return ""
 }

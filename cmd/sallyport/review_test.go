@@ -16,7 +16,7 @@ import (
 func checkTools() {
 	dir, err := os.Getwd()
 	check(err)
-	book, err := trust.OpenForConfig(&config.Config{Dir: dir}, filepath.Join(os.Getenv("XDG_CACHE_HOME"), "sallyport"), nil)
+	book, err := trust.OpenForConfig(&config.Config{Dir: dir}, filepath.Join(os.Getenv("XDG_CACHE_HOME"), "sallyport"), nil, nil)
 	check(err)
 	data, err := os.ReadFile(os.Args[2])
 	check(err)

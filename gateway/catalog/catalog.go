@@ -227,5 +227,8 @@ func (c *Catalog) Close() error {
 	}
 	ends.Wait()
 	c.work.Wait()
+	if c.trustStore != nil {
+		c.trustStore.Close()
+	}
 	return errors.Join(append(errs, c.shapes.close(), c.index.Close(), c.offerIndex.Close(), c.cache.close())...)
 }

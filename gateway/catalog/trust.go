@@ -12,7 +12,6 @@ import (
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
-	"sallyport/internal/watch"
 )
 
 // trustPollInterval is the interval of checks for approvals and logins by other
@@ -33,16 +32,21 @@ func openTrustStore(opts Options) (*trust.Store, error) {
 	if opts.CacheDir != "" {
 		dir = filepath.Join(opts.CacheDir, "trust")
 	}
-	return trust.Open(opts.LockFile, &trust.Options{Logger: opts.Logger, Dir: dir})
+	return trust.Open(opts.LockFile, &trust.Options{Logger: opts.Logger, Dir: dir, Records: opts.Records})
 }
 
 // watchTrust polls for reviews of definitions and logins by other processes, until ctx ends.
 func (c reviews) watchTrust(ctx context.Context) {
-	seen := watch.FileState(c.opts.LockFile)
+	var seen trust.State
+	if c.trustStore != nil {
+		seen = c.trustStore.State()
+	}
 	for sleep.For(ctx, trustPollInterval) == nil {
-		if now := watch.FileState(c.opts.LockFile); c.trustStore != nil && now != seen {
-			seen = now
-			c.review()
+		if c.trustStore != nil {
+			if now := c.trustStore.State(); now != seen {
+				seen = now
+				c.review()
+			}
 		}
 		for _, m := range c.roster.Load().members {
 			m.unpark()

@@ -122,16 +122,20 @@ func (b *Store) pin(upstream string, digests map[string]string, replace bool) er
 	})
 }
 
-// update adds the pins to the lock file that could not be written before, and changes it.
+// update adds the pins to the lock file, or to the lock in the store, that could not be written before, and changes it.
 func (b *Store) update(change func(lock)) error {
-	fresh, err := updateLock(b.path, func(l lock) {
+	write := func(change func(lock)) (lock, error) { return updateLock(b.path, change) }
+	if b.shared != nil {
+		write = b.shared.update
+	}
+	fresh, err := write(func(l lock) {
 		l.pinAll(b.unsaved)
 		change(l)
 	})
 	if err != nil {
 		return fmt.Errorf("write lock file: %w", err)
 	}
-	b.lock, b.unsaved, b.stamp = fresh, pins{}, stampOf(b.path)
+	b.lock, b.unsaved, b.state = fresh, pins{}, b.State()
 	return nil
 }
 

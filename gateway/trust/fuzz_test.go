@@ -76,7 +76,7 @@ func BenchmarkCheck(b *testing.B) {
 	all := catalog(b)
 	run := func(b *testing.B, dir string) {
 		b.Helper()
-		book, err := OpenForConfig(&config.Config{Dir: dir}, dir, nil)
+		book, err := OpenForConfig(&config.Config{Dir: dir}, dir, nil, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

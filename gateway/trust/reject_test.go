@@ -39,11 +39,11 @@ func TestReject(t *testing.T) {
 	look(t, gateway, config.TrustPin, a("add", "Adds."))
 	look(t, gateway, config.TrustPin, a("add", "Adds more."), a("bad", poison))
 	all, _ := held(t, person)
-	begin := time.Now().Add(-time.Second)
+	begin, before := time.Now().Add(-time.Second), gateway.State()
 	if err := person.Reject("ada", " it asks\nfor\u200b keys ", all...); err != nil {
 		t.Fatal(err)
 	}
-	if !gateway.Changed() {
+	if gateway.State() == before {
 		t.Error("the gateway does not see the rejection")
 	}
 	for _, policy := range []config.Trust{config.TrustPin, config.TrustReview, config.TrustAllow} {

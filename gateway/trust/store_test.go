@@ -128,7 +128,8 @@ func TestApprove(t *testing.T) {
 	if len(held[1].Findings) != 1 || held[1].Findings[0].Rule != "overrides instructions" {
 		t.Errorf("findings: %+v", held[1].Findings)
 	}
-	if gateway.Changed() {
+	before := gateway.State()
+	if gateway.state != before {
 		t.Error("nothing has changed")
 	}
 	// It changes once more behind the person's back: what was not seen is not approved.
@@ -136,7 +137,7 @@ func TestApprove(t *testing.T) {
 	if err := person.Approve(held...); !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), `"add"`) {
 		t.Errorf("approved: %v", err)
 	}
-	if !gateway.Changed() {
+	if gateway.State() == before {
 		t.Error("the gateway does not see the approval")
 	}
 	expect(t, look(t, gateway, config.TrustPin, a("add", "Adds even more."), a("bad", poison)), "add changed")

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"sallyport/internal/config"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -86,9 +87,10 @@ type Store struct {
 	log     *slog.Logger
 	path    string
 	reviews *reviewCache
+	shared  *sharedLock // nil if the lock file has all
 
 	mu      sync.Mutex
-	stamp   fileStamp
+	state   State
 	lock    lock
 	waiting map[string]map[string]Held // by upstream and name
 	unsaved pins                       // pinned in memory, but the file could not be written
@@ -102,12 +104,14 @@ type Options struct {
 	// Dir is a private directory for definitions to review, created if missing; ""
 	// keeps them in memory only, so that other processes have no diffs.
 	Dir string
+	// Records has the pins of several gateways, if they share it; the lock file is a copy then.
+	Records *store.Store
 }
 
 // OpenForConfig opens the lock file next to the settings file. Definitions to review are
-// stored below cacheDir; "" stores none.
-func OpenForConfig(cfg *config.Config, cacheDir string, log *slog.Logger) (*Store, error) {
-	opts := &Options{Logger: log}
+// stored below cacheDir; "" stores none. records is Options.Records.
+func OpenForConfig(cfg *config.Config, cacheDir string, records *store.Store, log *slog.Logger) (*Store, error) {
+	opts := &Options{Logger: log, Records: records}
 	if cacheDir != "" {
 		opts.Dir = filepath.Join(cacheDir, "trust")
 	}
@@ -115,7 +119,7 @@ func OpenForConfig(cfg *config.Config, cacheDir string, log *slog.Logger) (*Stor
 }
 
 // Open reads the lock file at path; there need not be one yet. An error says
-// which line is wrong.
+// which line is wrong. Close it if Options.Records is set.
 func Open(path string, opts *Options) (*Store, error) {
 	opts = cmp.Or(opts, &Options{})
 	abs, err := filepath.Abs(path)
@@ -126,30 +130,47 @@ func Open(path string, opts *Options) (*Store, error) {
 		log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), path: abs, reviews: openReviewCache(opts.Dir, abs),
 		waiting: map[string]map[string]Held{}, unsaved: pins{}, names: map[string][]string{},
 	}
-	b.stamp = stampOf(abs)
+	if b.shared, err = openSharedLock(opts.Records, abs, b.log); err != nil {
+		return nil, fmt.Errorf("open lock in the store: %w", err)
+	}
+	b.state = State{file: stampOf(abs)} // the first Check reads a lock in the store
 	if b.lock, err = readLock(abs); err != nil {
+		b.Close()
 		return nil, err
 	}
 	return b, nil
 }
 
-// Changed reports whether the lock file has changed since the last Check, for example
-// by an approval, so that every upstream needs a Check. It costs one stat. While the
-// lock file cannot be read, Check uses the last known pins.
-func (b *Store) Changed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return stampOf(b.path) != b.stamp
+// Close ends following other gateways.
+func (b *Store) Close() { b.shared.close() }
+
+// State identifies a state of the lock: while it is the same, no upstream needs another Check.
+type State struct {
+	file     fileStamp
+	revision uint64 // of the lock in the store
+	shared   bool
 }
 
-// refresh reads the lock file again if it has changed.
+// State returns the state of the lock file now, and of the lock in the store. It costs one stat. Another state may be due to
+// an approval here, in another process or at another gateway.
+func (b *Store) State() State {
+	if b.shared == nil {
+		return State{file: stampOf(b.path)}
+	}
+	return State{stampOf(b.path), b.shared.revision.Load(), true}
+}
+
+// refresh reads the lock again if it has changed. While it cannot be read, the last known pins count.
 func (b *Store) refresh() error {
-	now := stampOf(b.path)
-	if now == b.stamp {
+	now := b.State()
+	if now == b.state {
 		return nil
 	}
+	b.state = now // an invalid file is reported once
+	if b.shared != nil {
+		return b.update(func(lock) {})
+	}
 	fresh, err := readLock(b.path)
-	b.stamp = now // an invalid file is reported once
 	if err != nil {
 		return err
 	}

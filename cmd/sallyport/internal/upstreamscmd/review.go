@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/suggest"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -112,35 +113,63 @@ func (a *app) upstreamsReview(ctx context.Context, name string, refresh, asJSON 
 			return err
 		}
 	}
-	cfg, _, held, err := a.openQuarantine()
+	q, err := a.openQuarantine()
 	if err != nil {
 		return err
 	}
+	defer q.close()
+	held := q.held
 	if name != "" {
-		up, err := namedUpstream(cfg, name)
+		up, err := namedUpstream(q.cfg, name)
 		if err != nil {
 			return err
 		}
 		held = slices.DeleteFunc(held, func(h trust.Held) bool { return h.Upstream != up })
 	}
 	if asJSON {
-		return a.printQuarantineJSON(cfg, held)
+		return a.printQuarantineJSON(q.cfg, held)
 	}
-	return a.printQuarantine(cfg, held)
+	return a.printQuarantine(q.cfg, held)
 }
 
-// openQuarantine opens the lock file next to the settings and returns the quarantined definitions.
-func (a *app) openQuarantine() (*config.Config, *trust.Store, []trust.Held, error) {
-	cfg, err := a.Load()
-	if err != nil {
-		return nil, nil, nil, err
+// quarantine is the lock file next to the settings, or the lock in the store that gateways share, with what it holds.
+type quarantine struct {
+	*trust.Store
+	cfg     *config.Config
+	held    []trust.Held
+	records *store.Store // nil if there is no shared store
+}
+
+// openQuarantine opens the quarantine of the settings. The caller closes it.
+func (a *app) openQuarantine() (q *quarantine, err error) {
+	q = &quarantine{}
+	if q.cfg, err = a.Load(); err != nil {
+		return nil, err
 	}
-	book, err := trust.OpenForConfig(cfg, a.CacheDir(), a.Logger(slog.LevelError))
-	if err != nil {
-		return nil, nil, nil, &cli.ConfigError{Err: err}
+	defer func() {
+		if err != nil {
+			q.close()
+		}
+	}()
+	if q.cfg.Store.IsRemote() {
+		if q.records, err = cli.ConnectStore(q.cfg, a.Logger(slog.LevelError)); err != nil {
+			return nil, err
+		}
 	}
-	held, err := book.Held()
-	return cfg, book, held, err
+	if q.Store, err = trust.OpenForConfig(q.cfg, a.CacheDir(), q.records, a.Logger(slog.LevelError)); err != nil {
+		return nil, &cli.ConfigError{Err: err}
+	}
+	q.held, err = q.Held()
+	return q, err
+}
+
+func (q *quarantine) close() {
+	if q.Store != nil {
+		q.Close()
+	}
+	if q.records != nil {
+		_ = q.records.Close()
+	}
 }
 
 func (a *app) printQuarantineJSON(cfg *config.Config, held []trust.Held) error {
@@ -220,13 +249,15 @@ func (a *app) decide(d decision, names []string) error {
 	if d.all == (len(names) > 0) {
 		return &tool.Error{Kind: tool.Invalid, Message: "give names of upstreams or tools, or --all", Hint: "list them: sallyport upstreams review"}
 	}
-	cfg, book, held, err := a.openQuarantine()
+	q, err := a.openQuarantine()
 	if err != nil {
 		return err
 	}
-	chosen := slices.DeleteFunc(slices.Clone(held), trust.Held.IsRejected)
+	defer q.close()
+	cfg := q.cfg
+	chosen := slices.DeleteFunc(slices.Clone(q.held), trust.Held.IsRejected)
 	if len(names) > 0 {
-		if chosen, err = selectQuarantined(cfg, held, names); err != nil {
+		if chosen, err = selectQuarantined(cfg, q.held, names); err != nil {
 			return err
 		}
 	}
@@ -243,7 +274,7 @@ func (a *app) decide(d decision, names []string) error {
 	if err := a.RecordEvents(events...); err != nil {
 		return err
 	}
-	if err := d.apply(book, chosen...); err != nil {
+	if err := d.apply(q.Store, chosen...); err != nil {
 		return err
 	}
 	return a.Print(b.String())
