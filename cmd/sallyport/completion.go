@@ -130,15 +130,14 @@ func (a *app) pendingSkills(context.Context) (list []string) {
 	return list
 }
 
-func (a *app) tokenNames(context.Context) (list []string) {
-	dir, err := a.NeedDataDir()
-	if err != nil {
-		return nil
-	}
-	tokens, _ := access.List(dir)
-	for _, one := range tokens {
-		list = append(list, one.Name)
-	}
+func (a *app) tokenNames(ctx context.Context) (list []string) {
+	_ = cli.UseTokens(ctx, a.App, func(ctx context.Context, in access.Place) error {
+		tokens, err := access.List(ctx, in)
+		for _, one := range tokens {
+			list = append(list, one.Name)
+		}
+		return err
+	})
 	return list
 }
 

@@ -146,6 +146,13 @@ func dueOnce(t *testing.T, sites ...*flowsSite) {
 func newSharedSite(t *testing.T, c *natscluster.Cluster, creds string) *flowsSite {
 	t.Helper()
 	s := newFlowsSite(t)
+	s.share(t, c, creds)
+	return s
+}
+
+// share adds the servers to the settings.
+func (s *flowsSite) share(t *testing.T, c *natscluster.Cluster, creds string) {
+	t.Helper()
 	path := filepath.Join(s.dir, "upstreams.yaml")
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -157,7 +164,6 @@ func newSharedSite(t *testing.T, c *natscluster.Cluster, creds string) *flowsSit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
 func (s *flowsSite) run(t *testing.T, id string) (run workflow.Run) {

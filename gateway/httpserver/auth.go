@@ -166,6 +166,10 @@ func (e *authenticator) admitToken(r *http.Request, token string) (access.Caller
 		e.logins.record(r.Context(), visitor.Principal, r)
 		return visitor, nil
 	}
+	if no := unavailable(err); no != nil {
+		e.log.WarnContext(r.Context(), "token not checked", "remote", r.RemoteAddr, "error", err)
+		return access.Caller{}, no
+	}
 	e.logins.recordRefusal(r.Context(), r)
 	e.log.WarnContext(r.Context(), "token refused", "remote", r.RemoteAddr, "reason", sanitize.Line(err.Error(), 200))
 	if errors.Is(err, identity.ErrNoRole) {
@@ -177,6 +181,14 @@ func (e *authenticator) admitToken(r *http.Request, token string) (access.Caller
 		return access.Caller{}, no
 	}
 	return access.Caller{}, e.unauthorized(r, tokenError(err))
+}
+
+// unavailable returns the refusal of a request whose token cannot be checked, nil for another error.
+func unavailable(err error) *refusal {
+	if !errors.Is(err, access.ErrUnavailable) {
+		return nil
+	}
+	return &refusal{status: http.StatusServiceUnavailable, detail: "it cannot be checked who is calling: the store does not answer", hint: "retry later", kind: tool.Busy}
 }
 
 // tokenError returns the detail for an invalid token. The reason is only logged, so that guessing gets no help.
@@ -200,7 +212,7 @@ func (e *authenticator) verifyToken(ctx context.Context, token, endpoint string)
 		return e.asOperator(caller), nil
 	}
 	if strings.HasPrefix(token, access.Prefix) {
-		return e.verifyIssued(token)
+		return e.verifyIssued(ctx, token)
 	}
 	if e.issuer == nil {
 		return access.Caller{}, access.ErrUnknown
@@ -232,8 +244,8 @@ func (e *authenticator) caller(ctx context.Context, by access.AuthMethod, claime
 }
 
 // verifyIssued returns the owner of a token that `sallyport token` made.
-func (e *authenticator) verifyIssued(token string) (access.Caller, error) {
-	visitor, err := e.issued.Check(token)
+func (e *authenticator) verifyIssued(ctx context.Context, token string) (access.Caller, error) {
+	visitor, err := e.issued.Check(ctx, token)
 	if err != nil {
 		return access.Caller{}, err
 	}

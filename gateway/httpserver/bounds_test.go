@@ -114,12 +114,12 @@ func TestHeaders(t *testing.T) {
 func TestRates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	slow, _, err := access.Create(dir, access.TokenSpec{Name: "slow", Scopes: tool.UserScopes(), Rate: access.Rate{Count: 1, Per: time.Hour}})
+	slow, _, err := access.Create(t.Context(), access.InFolder(dir, nil), access.TokenSpec{Name: "slow", Scopes: tool.UserScopes(), Rate: access.Rate{Count: 1, Per: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	settings := config.HTTP{Body: 4096, Grace: time.Second, Limits: config.HTTPLimits{Requests: access.Rate{Count: 3, Per: time.Hour}}, Tokens: config.Secrets{"a": "a-token-of-a", "b": "a-token-of-b"}}
-	at := serve(t, &httpserver.Options{API: http.HandlerFunc(sayWho), Settings: settings, Tokens: access.OpenTokens(dir, nil)})
+	at := serve(t, &httpserver.Options{API: http.HandlerFunc(sayWho), Settings: settings, Tokens: access.OpenTokens(access.InFolder(dir, nil), nil)})
 	for _, test := range []struct {
 		token  string
 		served int
@@ -155,7 +155,7 @@ func TestRates(t *testing.T) {
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	text, _, err := access.Create(dir, access.TokenSpec{Name: "ci", Scopes: []tool.Scope{tool.ScopeRead}})
+	text, _, err := access.Create(t.Context(), access.InFolder(dir, nil), access.TokenSpec{Name: "ci", Scopes: []tool.Scope{tool.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestScopes(t *testing.T) {
 		<-r.Context().Done()
 		ended <- context.Cause(r.Context())
 	})
-	at := serve(t, &httpserver.Options{API: api, Settings: config.HTTP{Body: 4096, Grace: time.Second, RequireToken: true}, Tokens: access.OpenTokens(dir, nil)})
+	at := serve(t, &httpserver.Options{API: api, Settings: config.HTTP{Body: 4096, Grace: time.Second, RequireToken: true}, Tokens: access.OpenTokens(access.InFolder(dir, nil), nil)})
 	good := "Authorization: Bearer " + text
 	if head, body := request(t, http.MethodPost, at+"/x", "{}", good); head.StatusCode != http.StatusOK || !strings.Contains(body, `as "token:ci" operator "" may execute false`) {
 		t.Errorf("%d %s", head.StatusCode, body)
@@ -191,7 +191,7 @@ func TestScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if err := access.Revoke(dir, "ci"); err != nil {
+	if err := access.Revoke(t.Context(), access.InFolder(dir, nil), "ci"); err != nil {
 		t.Fatal(err)
 	}
 	if head, _ := request(t, http.MethodPost, at+"/x", "{}", good); head.StatusCode != http.StatusUnauthorized {

@@ -235,14 +235,14 @@ func (f *Server) watch(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			f.opts.Tokens.SaveUsage()
+			f.opts.Tokens.SaveUsage(context.WithoutCancel(ctx))
 			return
 		case <-step.C:
 		}
-		f.inflight.revoke(f.opts.Tokens)
-		f.streams.revoke(f.opts.Tokens)
+		f.inflight.revoke(ctx, f.opts.Tokens)
+		f.streams.revoke(ctx, f.opts.Tokens)
 		if time.Since(kept) > time.Minute {
-			f.opts.Tokens.SaveUsage()
+			f.opts.Tokens.SaveUsage(ctx)
 			kept = time.Now()
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,16 +81,33 @@ func (f *inflight) cancelReads() {
 }
 
 // revoke cancels the requests with revoked or expired tokens.
-func (f *inflight) revoke(tokens *access.Tokens) {
+func (f *inflight) revoke(ctx context.Context, tokens *access.Tokens) {
+	alive := map[string]bool{}
+	for _, id := range f.tokens() { // without the lock, as a store may be asked
+		alive[id] = tokens.Alive(ctx, id)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	for one := range f.all {
 		v := one.visitor
-		if !tokens.Alive(v.Token) || !v.Expires.IsZero() && !now.Before(v.Expires) {
+		known, checked := alive[v.Token]
+		if checked && !known || !v.Expires.IsZero() && !now.Before(v.Expires) {
 			one.end(errRevoked)
 		}
 	}
+}
+
+// tokens returns the ids of the tokens of all requests.
+func (f *inflight) tokens() (ids []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.all {
+		if !slices.Contains(ids, one.visitor.Token) {
+			ids = append(ids, one.visitor.Token)
+		}
+	}
+	return ids
 }
 
 // drain waits until no request is left. When ctx ends, it cancels the remaining ones and waits briefly.

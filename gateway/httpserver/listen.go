@@ -27,7 +27,7 @@ func Listen(ctx context.Context, addr string, settings config.HTTP, made *access
 	if err != nil {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid listen address %.100q", addr), Hint: "write HOST:PORT, for example 127.0.0.1:8080, or unix:/path", Err: err}
 	}
-	if !resolved.IP.IsLoopback() && len(settings.Tokens) == 0 && settings.OAuth == nil && settings.Login == nil && !made.Exist() {
+	if !resolved.IP.IsLoopback() && len(settings.Tokens) == 0 && settings.OAuth == nil && settings.Login == nil && !mayExist(ctx, made) {
 		return nil, &tool.Error{
 			Kind: tool.Invalid, Message: fmt.Sprintf("other machines could reach %s, and anybody there could use every upstream", addr),
 			Hint: fmt.Sprintf("listen on 127.0.0.1:%d, or make tokens: sallyport token create, or http.tokens, http.oauth or http.login in upstreams.yaml", resolved.Port),
@@ -36,6 +36,12 @@ func Listen(ctx context.Context, addr string, settings config.HTTP, made *access
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", resolved.String())
 	return listener, listenError(addr, err)
+}
+
+// mayExist reports whether there are tokens, or may be while the store does not answer. Without one all requests are refused.
+func mayExist(ctx context.Context, tokens *access.Tokens) bool {
+	exist, err := tokens.Exist(ctx)
+	return exist || err != nil
 }
 
 func listenError(addr string, err error) error {

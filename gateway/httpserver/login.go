@@ -164,6 +164,11 @@ func (f *Server) loginByToken(w http.ResponseWriter, r *http.Request) {
 	}
 	token := strings.TrimSpace(r.PostFormValue("token"))
 	visitor, err := f.auth.verifyToken(r.Context(), token, "")
+	if no := unavailable(err); no != nil {
+		f.log.WarnContext(r.Context(), "token not checked at login", "remote", r.RemoteAddr, "error", err)
+		f.loginForm(w, r, no.status, "The token cannot be checked at the moment: the store does not answer.")
+		return
+	}
 	if err != nil {
 		f.auth.logins.recordRefusal(r.Context(), r)
 		f.log.WarnContext(r.Context(), "token refused at login", "remote", r.RemoteAddr, "reason", sanitize.Line(err.Error(), 200))

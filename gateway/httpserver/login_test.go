@@ -82,7 +82,7 @@ func (b *browser) want(got, want string) {
 func login(t *testing.T, settings config.HTTP) (b *browser, sessions *access.Sessions, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	tokens := access.OpenTokens(dir, nil)
+	tokens := access.OpenTokens(access.InFolder(dir, nil), nil)
 	sessions = access.NewSessions(tokens)
 	settings.Body, settings.Grace = config.MiB, time.Second
 	opts := &httpserver.Options{Settings: settings, API: http.HandlerFunc(sayWho), Dashboard: pages{}, Tokens: tokens, Sessions: sessions}
@@ -121,11 +121,11 @@ func TestLoginByCode(t *testing.T) {
 func TestLoginByToken(t *testing.T) {
 	t.Parallel()
 	b, _, dir := login(t, config.HTTP{Tokens: config.Secrets{"ops": "a-token-of-the-ops"}, Operators: []string{"ops"}, RequireToken: true})
-	made, _, err := access.Create(dir, access.TokenSpec{Name: "ann", Scopes: []tool.Scope{tool.ScopeRead}})
+	made, _, err := access.Create(t.Context(), access.InFolder(dir, nil), access.TokenSpec{Name: "ann", Scopes: []tool.Scope{tool.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	blind, _, err := access.Create(dir, access.TokenSpec{Name: "prometheus", Scopes: []tool.Scope{tool.ScopeMetrics}})
+	blind, _, err := access.Create(t.Context(), access.InFolder(dir, nil), access.TokenSpec{Name: "prometheus", Scopes: []tool.Scope{tool.ScopeMetrics}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestLoginByToken(t *testing.T) {
 	}
 	b.want(b.ask("GET", "/", ""), "303 /login") // who logs in anew has one session
 	b.want(b.ask("POST", "/login", "token="+made), "303 /")
-	if err := access.Revoke(dir, "ann"); err != nil {
+	if err := access.Revoke(t.Context(), access.InFolder(dir, nil), "ann"); err != nil {
 		t.Fatal(err)
 	}
 	b.want(b.ask("GET", "/", ""), "303 /login")

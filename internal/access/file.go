@@ -93,9 +93,8 @@ func writeChecked(dir, name string, body any) error {
 	return atomicfile.Replace(filepath.Join(dir, name), data, 0o600)
 }
 
-// editTokens changes the tokens of a data directory, with the folder locked.
-func editTokens(dataDir string, change func(all []Token) ([]Token, error)) error {
-	dir := filepath.Join(dataDir, Folder)
+// editTokens changes the tokens of a folder, with the folder locked.
+func editTokens(dir string, change func(all []Token) ([]Token, error)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("keep tokens: %w", err)
 	}

@@ -1,11 +1,10 @@
 package access
 
 import (
+	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"sallyport/internal/sanitize"
@@ -27,8 +26,8 @@ type TokenSpec struct {
 	Rate Rate
 }
 
-// Create creates a token in a data directory. The returned text is the token, which is not stored.
-func Create(dataDir string, w TokenSpec) (text string, made Token, err error) {
+// Create creates a token in a place. The returned text is the token, which is not stored.
+func Create(ctx context.Context, in Place, w TokenSpec) (text string, made Token, err error) {
 	if !namePattern.MatchString(w.Name) {
 		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid token name %s", sanitize.Line(fmt.Sprintf("%q", w.Name), 80)), Hint: "a name has a-z, 0-9, dots, dashes and underscores, at most 63, such as ci or grafana-1"}
 	}
@@ -43,7 +42,10 @@ func Create(dataDir string, w TokenSpec) (text string, made Token, err error) {
 	}
 	made.ID, text = newSecret()
 	made.Digest = digest(text)
-	err = editTokens(dataDir, func(all []Token) ([]Token, error) {
+	if in == nil {
+		return "", Token{}, errNoPlace
+	}
+	err = in.edit(ctx, func(all []Token) ([]Token, error) {
 		if slices.ContainsFunc(all, func(t Token) bool { return t.Name == w.Name }) {
 			return nil, &tool.Error{Kind: tool.Failed, Message: "token " + w.Name + " already exists", Hint: "sallyport token revoke " + w.Name + " revokes it; a new one of that name has its workspaces"}
 		}
@@ -56,8 +58,11 @@ func Create(dataDir string, w TokenSpec) (text string, made Token, err error) {
 }
 
 // Revoke revokes a token by its name or its id.
-func Revoke(dataDir, name string) error {
-	return editTokens(dataDir, func(all []Token) ([]Token, error) {
+func Revoke(ctx context.Context, in Place, name string) error {
+	if in == nil {
+		return errNoPlace
+	}
+	return in.edit(ctx, func(all []Token) ([]Token, error) {
 		at := slices.IndexFunc(all, func(t Token) bool { return t.Name == name || t.ID == name })
 		if at < 0 {
 			return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no token " + sanitize.Line(name, 80), Hint: nearName(name, all)}
@@ -77,21 +82,21 @@ func nearName(name string, all []Token) string {
 	return "list them with sallyport token list"
 }
 
-// List returns the tokens of a data directory, sorted by name.
-func List(dataDir string) ([]Token, error) {
-	dir := filepath.Join(dataDir, Folder)
-	all, err := readTokens(dir)
+// List returns the tokens of a place, sorted by name.
+func List(ctx context.Context, in Place) ([]Token, error) {
+	if in == nil {
+		return nil, errNoPlace
+	}
+	if f, ok := in.(*folder); ok { // which has none if they cannot be read
+		if _, err := readTokens(f.dir); err != nil {
+			return nil, err
+		}
+	}
+	all, err := in.tokens(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	used := readUsed(dir)
-	for i := range all {
-		if at, ok := used[all[i].ID]; ok {
-			all[i].Used = &at
-		}
-	}
-	slices.SortFunc(all, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	return sorted(all, in.used(ctx)), nil
 }
 
 // ParseScopes parses the names of scopes, and drops duplicates.

@@ -144,7 +144,7 @@ func (s *Sessions) valid(one *session) bool {
 	if v := one.caller; !v.Expires.IsZero() && !now.Before(v.Expires) {
 		return false
 	}
-	return s.tokens.Alive(one.caller.Token)
+	return s.tokens.Alive(context.Background(), one.caller.Token)
 }
 
 // Close ends a session, and reports whether it was that of a person who signed in at a provider.

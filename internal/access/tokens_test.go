@@ -17,11 +17,20 @@ import (
 
 func create(tb testing.TB, dir, name string, life time.Duration, scopes ...tool.Scope) (string, access.Token) {
 	tb.Helper()
-	text, made, err := access.Create(dir, access.TokenSpec{Name: name, Scopes: scopes, Lifetime: life})
+	text, made, err := access.Create(tb.Context(), access.InFolder(dir, nil), access.TokenSpec{Name: name, Scopes: scopes, Lifetime: life})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return text, made
+}
+
+func exist(t *testing.T, tokens *access.Tokens) bool {
+	t.Helper()
+	some, err := tokens.Exist(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return some
 }
 
 func file(dir string) string { return filepath.Join(dir, access.Folder, "tokens.json") }
@@ -30,17 +39,17 @@ func file(dir string) string { return filepath.Join(dir, access.Folder, "tokens.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	tokens := access.OpenTokens(dir, nil)
-	if tokens.Exist() {
+	tokens := access.OpenTokens(access.InFolder(dir, nil), nil)
+	if exist(t, tokens) {
 		t.Error("there are tokens")
 	}
 	text, made := create(t, dir, "ci", 0, tool.ScopeRead, tool.ScopeExecute)
-	v, err := tokens.Check(text)
+	v, err := tokens.Check(t.Context(), text)
 	if err != nil || v.Principal != "token:ci" || v.Operator != "" || !v.May(tool.ScopeExecute) || v.May(tool.ScopeMCP) || v.Token != made.ID {
 		t.Errorf("%+v, %v", v, err)
 	}
 	ops, _ := create(t, dir, "ops", 0, tool.ScopeOperate)
-	if v, err := tokens.Check(ops); err != nil || v.Operator != "token:ops" || !v.May(tool.ScopeMCP) {
+	if v, err := tokens.Check(t.Context(), ops); err != nil || v.Operator != "token:ops" || !v.May(tool.ScopeMCP) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if kept, err := os.ReadFile(file(dir)); err != nil || bytes.Contains(kept, []byte(text[12:])) || bytes.Contains(kept, []byte(ops[12:])) {
@@ -49,17 +58,17 @@ func TestTokens(t *testing.T) {
 	if info, err := os.Stat(file(dir)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	tokens.SaveUsage()
-	if all, err := access.List(dir); err != nil || len(all) != 2 || all[0].Name != "ci" || all[0].Used == nil {
+	tokens.SaveUsage(t.Context())
+	if all, err := access.List(t.Context(), access.InFolder(dir, nil)); err != nil || len(all) != 2 || all[0].Name != "ci" || all[0].Used == nil {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if err := access.Revoke(dir, "ci"); err != nil || tokens.Alive(made.ID) {
+	if err := access.Revoke(t.Context(), access.InFolder(dir, nil), "ci"); err != nil || tokens.Alive(t.Context(), made.ID) {
 		t.Errorf("revoked: %v", err)
 	}
-	if _, err := tokens.Check(text); !errors.Is(err, access.ErrUnknown) {
+	if _, err := tokens.Check(t.Context(), text); !errors.Is(err, access.ErrUnknown) {
 		t.Errorf("revoked: %v", err)
 	}
-	if _, err := tokens.Check(ops); err != nil {
+	if _, err := tokens.Check(t.Context(), ops); err != nil {
 		t.Errorf("another: %v", err)
 	}
 }
@@ -68,7 +77,7 @@ func TestTokens(t *testing.T) {
 func TestWrongTokens(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	tokens := access.OpenTokens(dir, nil)
+	tokens := access.OpenTokens(access.InFolder(dir, nil), nil)
 	text, made := create(t, dir, "ci", 0, tool.ScopeRead)
 	other, _ := create(t, t.TempDir(), "ci", 0, tool.ScopeRead)
 	for name, test := range map[string]struct {
@@ -85,13 +94,13 @@ func TestWrongTokens(t *testing.T) {
 		"prefix":        {"sp_", true},
 		"id of another": {"sp_" + made.ID + other[11:], true},
 	} {
-		v, err := tokens.Check(test.text)
+		v, err := tokens.Check(t.Context(), test.text)
 		if !errors.Is(err, access.ErrUnknown) || errors.Is(err, access.ErrMistyped) != test.mistyped || v.Principal != "" {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
 	}
 	var none *access.Tokens
-	if _, err := none.Check(text); err == nil || none.Exist() || none.Alive(made.ID) {
+	if _, err := none.Check(t.Context(), text); err == nil || exist(t, none) || none.Alive(t.Context(), made.ID) {
 		t.Error("no tokens are some")
 	}
 }
@@ -112,17 +121,17 @@ func TestDamage(t *testing.T) {
 		"newer":       bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1),
 	} {
 		var log bytes.Buffer
-		tokens := access.OpenTokens(dir, slog.New(slog.NewTextHandler(&log, nil)))
-		if _, err := tokens.Check(text); err != nil {
+		tokens := access.OpenTokens(access.InFolder(dir, slog.New(slog.NewTextHandler(&log, nil))), nil)
+		if _, err := tokens.Check(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(file(dir), damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tokens.Check(text); err == nil || tokens.Alive(made.ID) || tokens.Exist() || strings.Count(log.String(), "level=ERROR") != 1 {
+		if _, err := tokens.Check(t.Context(), text); err == nil || tokens.Alive(t.Context(), made.ID) || exist(t, tokens) || strings.Count(log.String(), "level=ERROR") != 1 {
 			t.Errorf("%s: %v\n%s", name, err, log.String())
 		}
-		if _, _, err := access.Create(dir, access.TokenSpec{Name: "new", Scopes: tool.UserScopes()}); err == nil {
+		if _, _, err := access.Create(t.Context(), access.InFolder(dir, nil), access.TokenSpec{Name: "new", Scopes: tool.UserScopes()}); err == nil {
 			t.Errorf("%s: written over", name)
 		}
 		if err := os.WriteFile(file(dir), whole, 0o600); err != nil {
@@ -142,11 +151,11 @@ func TestWishes(t *testing.T) {
 		"token ci already exists":        {Name: "ci", Scopes: tool.Scopes()},
 		`invalid token name`:             {Name: "\x1b[2J", Scopes: tool.Scopes()},
 	} {
-		if _, _, err := access.Create(dir, w); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
+		if _, _, err := access.Create(t.Context(), access.InFolder(dir, nil), w); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if err := access.Revoke(dir, "c"); err == nil || !strings.Contains(err.Error(), "did you mean ci?") {
+	if err := access.Revoke(t.Context(), access.InFolder(dir, nil), "c"); err == nil || !strings.Contains(err.Error(), "did you mean ci?") {
 		t.Error(err)
 	}
 	if _, err := access.ParseScopes([]string{"exeute"}); err == nil || !strings.Contains(err.Error(), "did you mean execute?") {
@@ -169,7 +178,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		tokens := access.OpenTokens(dir, nil)
+		tokens := access.OpenTokens(access.InFolder(dir, nil), nil)
 		s := access.NewSessions(tokens)
 		code, late := s.NewCode(), s.NewCode()
 		v, ok := s.Redeem(code)
@@ -214,14 +223,14 @@ func TestSessions(t *testing.T) {
 		text, _ := create(t, dir, "a", time.Hour, tool.ScopeRead)
 		revoked, _ := create(t, dir, "b", 0, tool.ScopeRead)
 		byToken := func(text string) string {
-			v, err := tokens.Check(text)
+			v, err := tokens.Check(t.Context(), text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return s.Open(v)
 		}
 		expiring, revoking := byToken(text), byToken(revoked)
-		if err := access.Revoke(dir, "b"); err != nil {
+		if err := access.Revoke(t.Context(), access.InFolder(dir, nil), "b"); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := s.Lookup(t.Context(), revoking); ok {
@@ -234,7 +243,7 @@ func TestSessions(t *testing.T) {
 		if _, ok := s.Lookup(t.Context(), expiring); ok {
 			t.Error("the session of an expired token goes on")
 		}
-		if _, err := tokens.Check(text); err == nil {
+		if _, err := tokens.Check(t.Context(), text); err == nil {
 			t.Error("an expired token is taken")
 		}
 		oldest := s.Open(v)
@@ -287,11 +296,11 @@ func TestLimits(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	dir := f.TempDir()
 	text, _ := create(f, dir, "ci", 0, tool.ScopeRead)
-	tokens := access.OpenTokens(dir, nil)
+	tokens := access.OpenTokens(access.InFolder(dir, nil), nil)
 	f.Add(text)
 	f.Add("sp_" + strings.Repeat("0", 58))
 	f.Fuzz(func(t *testing.T, brought string) {
-		if v, err := tokens.Check(brought); err == nil && (brought != text || v.Principal != "token:ci") {
+		if v, err := tokens.Check(t.Context(), brought); err == nil && (brought != text || v.Principal != "token:ci") {
 			t.Errorf("%q is %+v", brought, v)
 		}
 	})
@@ -301,9 +310,9 @@ func FuzzCheck(f *testing.F) {
 func BenchmarkCheck(b *testing.B) {
 	dir := b.TempDir()
 	text, _ := create(b, dir, "ci", 0, tool.ScopeRead)
-	tokens := access.OpenTokens(dir, nil)
+	tokens := access.OpenTokens(access.InFolder(dir, nil), nil)
 	for b.Loop() {
-		if _, err := tokens.Check(text); err != nil {
+		if _, err := tokens.Check(b.Context(), text); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -17,7 +17,8 @@ var ErrNotEmpty = errors.New("there are records already")
 
 // CopyTo copies all records to a store that has none, and returns their number; progress, if it is not nil, is called with it after each
 // one. A place that changes during the copy is copied as of some time after the call, logs before buckets. Keys, values and order stay the
-// same; revisions and times are new. What processes write about themselves is not copied: heartbeats, claims, the version. The error is
+// same; revisions and times are new. What processes write about themselves is not copied: heartbeats, claims, the version; nor are
+// buckets with [PrivatePrefix]. The error is
 // [ErrNotEmpty] if the other store has records. After another error it has none, or the error says why they are still there.
 func (s *Store) CopyTo(ctx context.Context, to *Store, progress func(records int)) (records int, err error) {
 	sources, err := s.sources(ctx)
@@ -106,9 +107,13 @@ func kindOf(name string) string {
 	return kind
 }
 
+// PrivatePrefix begins the names of buckets with tokens, sessions and logins. No copy has them: a restored one would bring back what was
+// revoked, or tokens that others have replaced.
+const PrivatePrefix = "private_"
+
 // isMovable reports whether another store can use the records of a stream. Alarms are set again from their schedules.
 func isMovable(name string) bool {
-	own := name == "bucket_members" || name == "bucket_schema" || strings.HasPrefix(name, "bucket_claims_")
+	own := name == "bucket_members" || name == "bucket_schema" || strings.HasPrefix(name, "bucket_claims_") || strings.HasPrefix(name, "bucket_"+PrivatePrefix)
 	return slices.Contains(kinds, kindOf(name)) && !own
 }
 

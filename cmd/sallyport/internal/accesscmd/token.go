@@ -1,6 +1,7 @@
 package accesscmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -51,7 +52,7 @@ func tokenCreateCommand(a *app) *cobra.Command {
 			if err != nil {
 				return cli.Misuse(cmd, "%s", err.Error())
 			}
-			return a.createToken(wish)
+			return cli.UseTokens(cmd.Context(), a.App, func(ctx context.Context, in access.Place) error { return a.createToken(ctx, in, wish) })
 		},
 	}
 	var names []string
@@ -91,22 +92,18 @@ func parseLifetime(text string) (time.Duration, error) {
 	return life, nil
 }
 
-func (a *app) createToken(w access.TokenSpec) error {
-	dir, err := a.NeedDataDir()
-	if err != nil {
-		return err
-	}
+func (a *app) createToken(ctx context.Context, in access.Place, w access.TokenSpec) error {
 	if cfg, err := a.Load(); err == nil { // without settings there is no other token with this name
 		if _, taken := cfg.HTTP.Tokens[w.Name]; taken {
 			return &tool.Error{Kind: tool.Invalid, Message: "http.tokens has a token " + w.Name + " already", Hint: "both would be the principal token:" + w.Name + "; use another name"}
 		}
 	}
-	text, made, err := access.Create(dir, w)
+	text, made, err := access.Create(ctx, in, w)
 	if err != nil {
 		return err
 	}
 	if err := a.RecordEvents(audit.Event{Kind: audit.TokenMade, Note: fmt.Sprintf("%s: %s; %s", w.Name, scopeText(made.Scopes), expiryText(made))}); err != nil {
-		return errors.Join(err, access.Revoke(dir, w.Name)) // the token was not shown yet
+		return errors.Join(err, access.Revoke(ctx, in, w.Name)) // the token was not shown yet
 	}
 	note := "it is shown this once; " + expiryText(made)
 	a.Say(note)
@@ -127,7 +124,9 @@ func tokenListCommand(a *app) *cobra.Command {
 		Short:   "list the tokens",
 		Example: "  sallyport token list",
 		Args:    cli.NoArguments,
-		RunE:    func(*cobra.Command, []string) error { return a.listTokens(asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.UseTokens(cmd.Context(), a.App, func(ctx context.Context, in access.Place) error { return a.listTokens(ctx, in, asJSON) })
+		},
 	}
 	cli.JSONFlag(cmd, &asJSON)
 	return cmd
@@ -150,12 +149,8 @@ type tokenJSON struct {
 	Expired bool         `json:"expired"`
 }
 
-func (a *app) listTokens(asJSON bool) error {
-	dir, err := a.NeedDataDir()
-	if err != nil {
-		return err
-	}
-	all, err := access.List(dir)
+func (a *app) listTokens(ctx context.Context, in access.Place, asJSON bool) error {
+	all, err := access.List(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -216,12 +211,8 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 		Long:    "Revoke ends a token and the sessions that it has begun: a running gateway refuses\nit at once, and closes its open connections within seconds.",
 		Example: "  sallyport token revoke ci",
 		Args:    cli.OneName,
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := a.NeedDataDir()
-			if err != nil {
-				return err
-			}
-			if err := access.Revoke(dir, args[0]); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.UseTokens(cmd.Context(), a.App, func(ctx context.Context, in access.Place) error { return access.Revoke(ctx, in, args[0]) }); err != nil {
 				return err
 			}
 			a.Say("revoked")

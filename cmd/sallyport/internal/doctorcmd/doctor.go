@@ -110,7 +110,7 @@ func (a *app) runChecks(ctx context.Context, note func(finding) error) (err erro
 	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
 		return err
 	}
-	for _, f := range append(checkTexts(cfg), slices.Concat(checkSecrets(cfg), checkIsolation(cfg), checkSections(ctx, cfg), a.checkData(), a.checkAudit(cfg), a.checkRecords(ctx, cfg), a.checkStore(ctx, cfg), a.checkJournals(), a.checkTokens())...) {
+	for _, f := range append(checkTexts(cfg), slices.Concat(checkSecrets(cfg), checkIsolation(cfg), checkSections(ctx, cfg), a.checkData(), a.checkAudit(cfg), a.checkRecords(ctx, cfg), a.checkStore(ctx, cfg), a.checkJournals(), a.checkTokens(ctx))...) {
 		if err := note(f); err != nil {
 			return err
 		}

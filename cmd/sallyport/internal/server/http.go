@@ -25,9 +25,9 @@ import (
 
 // httpListener is the listener of serve --http, with the tokens and sessions that it accepts.
 type httpListener struct {
+	callers
+
 	listener net.Listener
-	tokens   *access.Tokens
-	sessions *access.Sessions
 	// directory has the groups of callers.
 	directory *access.Directory
 	// subjects has the tokens with which they sign in.
@@ -37,13 +37,12 @@ type httpListener struct {
 }
 
 // openListener listens at an address.
-func (a *app) openListener(ctx context.Context, addr string, settings config.HTTP, log *slog.Logger) (*httpListener, error) {
-	tokens := access.OpenTokens(a.DataDir(), log)
-	listener, err := httpserver.Listen(ctx, addr, settings, tokens)
+func (a *app) openListener(ctx context.Context, addr string, settings config.HTTP, who callers, log *slog.Logger) (*httpListener, error) {
+	listener, err := httpserver.Listen(ctx, addr, settings, who.tokens)
 	if err != nil {
 		return nil, err
 	}
-	return &httpListener{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), directory: access.NewDirectory(), subjects: access.NewSubjects(), supervisor: a.newSupervisor(log)}, nil
+	return &httpListener{listener: listener, callers: who, directory: access.NewDirectory(), subjects: access.NewSubjects(), supervisor: a.newSupervisor(log)}, nil
 }
 
 // close closes the listener, if it is open.

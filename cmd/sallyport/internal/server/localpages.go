@@ -11,7 +11,6 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/dashboard"
 	"sallyport/gateway/httpserver"
-	"sallyport/internal/access"
 	"sallyport/internal/tool"
 )
 
@@ -81,12 +80,11 @@ func (p *localPages) listener(open bool) (*httpListener, error) {
 	settings := p.service.cfg.HTTP
 	settings.URL, settings.RequireToken, settings.OAuth, settings.Login = "", true, nil, nil
 	settings.Grace = time.Second // the client that started this process waits for its end
-	tokens := access.OpenTokens(p.app.DataDir(), p.service.log)
-	listener, err := httpserver.Listen(p.running, net.JoinHostPort("127.0.0.1", "0"), settings, tokens)
+	listener, err := httpserver.Listen(p.running, net.JoinHostPort("127.0.0.1", "0"), settings, p.service.callers.tokens)
 	if err != nil {
 		return nil, err
 	}
-	d := &httpListener{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens)}
+	d := &httpListener{listener: listener, callers: p.service.callers}
 	server := httpserver.New(listener, d.options(p.service, settings, dashboard.Endpoint{}))
 	p.service.log.Info("the dashboard was opened", "address", httpserver.Site(listener))
 	p.work.Go(func() {

@@ -187,18 +187,12 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 		return err
 	}
 	log := a.Logger(slog.LevelInfo)
-	serve, d, err := a.listenerFor(ctx, s, cfg, log)
-	if err != nil {
+	f := &front{}
+	defer func() { err = errors.Join(err, f.close()) }()
+	if err := f.open(ctx, a, s, cfg, log); err != nil {
 		return err
 	}
-	defer d.close() // if serving has not begun
-	records, err := a.OpenRecords(cfg, log, s.share)
-	if err != nil {
-		return err
-	}
-	if records != nil {
-		defer func() { err = errors.Join(err, records.Close()) }()
-	}
+	records, d := f.records, f.listener
 	watched, err := a.openTelemetry(ctx, cfg, log)
 	if err != nil {
 		return err
@@ -215,7 +209,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}()
 	a.warnMissing(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Catalog.Upstreams()), "version", cli.BuildVersion())
-	sv := &service{serveOptions: s, cfg: cfg, gateway: g, env: a.Env, directory: d.groups(), notices: notices, telemetry: watched, log: log, clientReady: make(chan struct{})}
+	sv := &service{serveOptions: s, callers: f.callers, cfg: cfg, gateway: g, env: a.Env, directory: d.groups(), notices: notices, telemetry: watched, log: log, clientReady: make(chan struct{})}
 	opts := &httpapi.Options{Version: cli.BuildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Telemetry: watched, Logger: log}
 	if sv.tasks, err = a.OpenTasks(g, cfg, records, log); err != nil {
 		return err
@@ -239,7 +233,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	sv.openAPI(opts)
 	sv.openKey(ctx, a.DataDir(), records)
 	defer a.startBackground(ctx, sv, d, load)()
-	if err := serve(ctx, sv); err != nil {
+	if err := f.serve(ctx, sv); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
@@ -275,7 +269,7 @@ func (s *service) openKey(ctx context.Context, dataDir string, records *store.St
 }
 
 // listenerFor returns the function that serves clients over stdio or HTTP; d is the HTTP listener, nil for stdio.
-func (a *app) listenerFor(ctx context.Context, s serveOptions, cfg *config.Config, log *slog.Logger) (serve func(context.Context, *service) error, d *httpListener, err error) {
+func (a *app) listenerFor(ctx context.Context, s serveOptions, cfg *config.Config, who callers, log *slog.Logger) (serve func(context.Context, *service) error, d *httpListener, err error) {
 	if s.http == "" {
 		if cli.IsTerminal(a.Stdin) {
 			a.Say(stdioHint(cfg))
@@ -285,7 +279,7 @@ func (a *app) listenerFor(ctx context.Context, s serveOptions, cfg *config.Confi
 	if cfg.HTTP.Problem != "" {
 		return nil, nil, &cli.ConfigError{Err: errors.New(cfg.HTTP.Problem)}
 	}
-	if d, err = a.openListener(ctx, s.http, cfg.HTTP, log); err != nil {
+	if d, err = a.openListener(ctx, s.http, cfg.HTTP, who, log); err != nil {
 		return nil, nil, err
 	}
 	return d.serve, d, nil
@@ -333,6 +327,8 @@ func (a *app) warnMissing(cfg *config.Config, log *slog.Logger) {
 // service is a running gateway with the options of its servers.
 type service struct {
 	serveOptions
+
+	callers callers
 	cfg     *config.Config
 	gateway *gateway.Gateway
 	api     http.Handler
