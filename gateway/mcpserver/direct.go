@@ -15,6 +15,7 @@ import (
 
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/mcpserver/outbox"
+	"sallyport/gateway/mcpserver/session"
 	"sallyport/gateway/mcpserver/taskid"
 	"sallyport/internal/mcpapp"
 	"sallyport/internal/telemetry"
@@ -69,6 +70,7 @@ type Direct struct {
 	roster  atomic.Pointer[roster]
 	pending *pendingCalls
 	taskIDs *taskid.Sealer
+	ids     *session.IDs
 	// shared is what all servers of direct mode of the gateway have in common.
 	shared *Notices
 
@@ -91,7 +93,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	if opts == nil {
 		opts = &DirectOptions{}
 	}
-	d := &Direct{gateway: verbs, opts: *opts, log: opts.Logger, pending: newPendingCalls(opts.StateKey), taskIDs: taskid.New(opts.StateKey), shared: opts.Notices, changed: make(chan struct{}, 1)}
+	d := &Direct{gateway: verbs, opts: *opts, log: opts.Logger, pending: newPendingCalls(opts.StateKey), taskIDs: taskid.New(opts.StateKey), shared: opts.Notices, ids: session.NewIDs(directSession), changed: make(chan struct{}, 1)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -103,7 +105,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	}
 	d.server = mcp.NewServer(&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: d.opts.Version}, &mcp.ServerOptions{
 		Logger: opts.Protocol, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
-		SubscribeHandler: d.subscribe, UnsubscribeHandler: d.unsubscribe, GetSessionID: newSessionID(directSession),
+		SubscribeHandler: d.subscribe, UnsubscribeHandler: d.unsubscribe, GetSessionID: d.ids.Next,
 	})
 	acceptTasks(d.server)
 	d.server.AddReceivingMiddleware(d.receive)

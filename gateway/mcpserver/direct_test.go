@@ -20,6 +20,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/httpserver"
 	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/mcpserver/session"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -140,11 +141,12 @@ type siteOptions struct {
 	Mode     mcpserver.ModeOf
 	Settings config.HTTP
 	Subsets  mcpserver.Subsets
+	Sessions *session.Store
 }
 
 // newFront is the front door of a listener, with MCP behind it.
 func newFront(listener net.Listener, face *mcpserver.Direct, opts *siteOptions) *httpserver.Server {
-	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Mode: opts.Mode, Subsets: opts.Subsets, Body: opts.Settings.Body})
+	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Mode: opts.Mode, Subsets: opts.Subsets, Sessions: opts.Sessions, Body: opts.Settings.Body})
 	return httpserver.New(listener, &httpserver.Options{MCP: endpoints, Settings: opts.Settings})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/mcpserver/session"
 	"sallyport/gateway/mcpserver/stream"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -23,7 +24,7 @@ const (
 	modern = "2026-07-28"
 	// versionHeader names a request's revision.
 	versionHeader = "Mcp-Protocol-Version"
-	sessionHeader = "Mcp-Session-Id"
+	sessionHeader = session.Header
 	// workspaceHeader names the workspace of requests that name none in their arguments.
 	workspaceHeader = "Sallyport-Workspace"
 	// sessionIdle is how long a session of an older client is kept without a request.
@@ -37,7 +38,9 @@ const (
 type Endpoints struct {
 	maxBody      int64
 	calls        *calls
-	whole        *site // of all upstreams
+	whole        *site          // of all upstreams
+	sessions     *session.Store // nil if no other gateway shares them
+	log          *slog.Logger
 	subsets      subsets
 	leaving      context.Context    //nolint:containedctx // ends the open-ended streams
 	closeStreams context.CancelFunc // cancels it
@@ -53,6 +56,8 @@ type EndpointOptions struct {
 	Body config.Size
 	// Subsets are the endpoints of the settings; nil serves none.
 	Subsets Subsets
+	// Sessions has the sessions of all gateways of a store; nil is for one gateway.
+	Sessions *session.Store
 	// Logger gets what an operator should know; nil discards.
 	Logger *slog.Logger
 }
@@ -64,7 +69,7 @@ func NewEndpoints(direct *Direct, opts *EndpointOptions) *Endpoints {
 		log = slog.New(slog.DiscardHandler)
 	}
 	leaving, leave := context.WithCancel(context.Background())
-	e := &Endpoints{maxBody: int64(opts.Body), calls: newCalls(log), leaving: leaving, closeStreams: leave}
+	e := &Endpoints{maxBody: int64(opts.Body), calls: newCalls(log), sessions: opts.Sessions, log: log, leaving: leaving, closeStreams: leave}
 	e.whole = e.newSite("", Servers{Direct: direct, Tools: opts.Tools, Mode: opts.Mode})
 	e.subsets = subsets{settings: opts.Subsets, open: map[string]*site{}}
 	return e
@@ -112,7 +117,7 @@ func bindPrincipal(next http.Handler) http.Handler {
 
 // endpoint serves one server of a site to clients of both kinds: requests of revision 2026-07-28
 // are stateless, those of older revisions belong to a session.
-func (e *Endpoints) endpoint(s *site, server *mcp.Server, raw bool) http.Handler {
+func (e *Endpoints) endpoint(s *site, server *mcp.Server, ids *session.IDs, raw bool) http.Handler {
 	s.servers = append(s.servers, server)
 	server.AddReceivingMiddleware(e.calls.track(s.name))
 	pick := func(*http.Request) *mcp.Server { return server }
@@ -122,9 +127,15 @@ func (e *Endpoints) endpoint(s *site, server *mcp.Server, raw bool) http.Handler
 	alone := mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
 	})
-	sessions := mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
-		EventStore: events, SessionTimeout: sessionIdle, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
-	})
+	sessions := &session.Server{Options: session.Options{
+		Endpoint: s.name, IDs: ids, Store: e.sessions, Logger: e.log, Has: func(id string) bool { return hasSession(server, id) },
+		Sessions: mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
+			EventStore: events, SessionTimeout: sessionIdle, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
+		}),
+	}}
+	if raw {
+		sessions.Prepare = annotate
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lone, endless := isModern(r), isStreaming(r)
 		if b, ok := r.Body.(bufferedBody); ok && raw {
@@ -147,14 +158,24 @@ func (e *Endpoints) endpoint(s *site, server *mcp.Server, raw bool) http.Handler
 // serveSession serves a request of an older client, and detects a disconnect before the
 // response: in those revisions a disconnect does not cancel the request.
 func (e *Endpoints) serveSession(s *site, sessions http.Handler, w http.ResponseWriter, r *http.Request) {
-	session := r.Header.Get(sessionHeader)
-	if session != "" {
-		e.calls.onReconnect(sessionKey{s.name, session})
+	id := r.Header.Get(sessionHeader)
+	if id != "" {
+		e.calls.onReconnect(sessionKey{s.name, id})
 	}
-	sessions.ServeHTTP(&stream.NotFound{ResponseWriter: w}, r)
-	if session != "" && r.Method == http.MethodPost && r.Context().Err() != nil {
-		e.calls.onDisconnect(sessionKey{s.name, session})
+	sessions.ServeHTTP(w, r)
+	if id != "" && r.Method == http.MethodPost && r.Context().Err() != nil {
+		e.calls.onDisconnect(sessionKey{s.name, id})
 	}
+}
+
+// hasSession reports whether a server has a session with an ID.
+func hasSession(server *mcp.Server, id string) bool {
+	for known := range server.Sessions() {
+		if known.ID() == id {
+			return true
+		}
+	}
+	return false
 }
 
 // isModern reports whether a request is of a revision without sessions. A request that

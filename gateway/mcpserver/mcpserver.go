@@ -27,6 +27,7 @@ import (
 	"sallyport/gateway/compat"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/mcpserver/session"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/telemetry"
@@ -109,11 +110,12 @@ func New(verbs Service, opts *Options) *Tools {
 	if version == "" {
 		version = "dev"
 	}
+	ids := session.NewIDs(codeSession)
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: version},
-		&mcp.ServerOptions{Logger: opts.Logger, GetSessionID: newSessionID(codeSession)},
+		&mcp.ServerOptions{Logger: opts.Logger, GetSessionID: ids.Next},
 	)
-	tools := newTools(server, opts.StateKey)
+	tools := newTools(server, ids, opts.StateKey)
 	server.AddReceivingMiddleware(onlyTools(&interfaces{resources: opts.Resources, tools: tools}))
 	if opts.Face != nil {
 		addFace(tools, verbs, opts.Face)

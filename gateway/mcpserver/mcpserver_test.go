@@ -21,12 +21,14 @@ import (
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tokens"
 )
 
 // TestMain gives the sandboxes of this package a directory of their own.
 func TestMain(m *testing.M) {
+	natscluster.Serve()
 	dir, err := os.MkdirTemp("/tmp", "gw-") // short: a socket's path has room for little
 	if err != nil {
 		panic(err)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,9 +32,6 @@ const (
 
 // ModeOf returns the mode of the client with a name and a version, which may be empty.
 type ModeOf func(name, version string) config.Mode
-
-// newSessionID returns a function that makes IDs of sessions.
-func newSessionID(prefix string) func() string { return func() string { return prefix + rand.Text() } }
 
 // modeInURL returns the mode that a query names, "" for none.
 func modeInURL(query url.Values) (config.Mode, error) {

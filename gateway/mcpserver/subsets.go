@@ -40,9 +40,9 @@ type site struct {
 
 func (e *Endpoints) newSite(name string, of Servers) *site {
 	s := &site{name: name, mode: of.Mode, opened: of}
-	s.direct = e.endpoint(s, of.Direct.server, true)
+	s.direct = e.endpoint(s, of.Direct.server, of.Direct.ids, true)
 	if of.Tools != nil {
-		s.tools = e.endpoint(s, of.Tools.Server, false)
+		s.tools = e.endpoint(s, of.Tools.Server, of.Tools.ids, false)
 	}
 	s.Handler = e.serve(s.route(""))
 	return s

@@ -12,12 +12,14 @@ import (
 
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/mcpserver/session"
 	"sallyport/internal/tool"
 )
 
 // Tools is the MCP server that New makes. Close it.
 type Tools struct {
 	*mcp.Server
+	ids     *session.IDs
 	pending *pendingCalls
 	// upstreams returns those in the description of search_tools that a caller sees.
 	upstreams func(ctx context.Context) []catalog.Upstream
@@ -78,8 +80,8 @@ func (t *Tools) showUpstreams(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func newTools(server *mcp.Server, key []byte) *Tools {
-	t := &Tools{Server: server, pending: newPendingCalls(key)}
+func newTools(server *mcp.Server, ids *session.IDs, key []byte) *Tools {
+	t := &Tools{Server: server, ids: ids, pending: newPendingCalls(key)}
 	t.close = sync.OnceFunc(func() {
 		if t.unwatch != nil {
 			t.unwatch()

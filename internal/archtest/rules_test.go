@@ -53,6 +53,8 @@ var importRules = append(commandRules(), []importRule{
 		"the names that clients see depend on the IDs of tools only"},
 	{"gateway/mcpserver/statekey", []string{"internal/store"}, nil,
 		"a key is a file, or a record in a store that gateways share"},
+	{"gateway/mcpserver/session", []string{"gateway/mcpserver/stream", "internal/store", "internal/tool"}, nil,
+		"a session of another gateway is opened without the protocol's server"},
 	{"gateway/mcpserver/stream", nil, nil,
 		"what is written to clients is changed without the protocol's server"},
 	{"gateway/mcpserver/outbox", nil, nil,
@@ -61,7 +63,7 @@ var importRules = append(commandRules(), []importRule{
 		"which tools an interface may call depends on what upstreams offer, not on the protocol's server"},
 	{"gateway/mcpserver/taskid", []string{"internal/..."}, nil,
 		"an ID depends on the task and its caller only"},
-	{"gateway/mcpserver", gatewayPackages("gateway/mcpserver/naming", "gateway/mcpserver/outbox", "gateway/mcpserver/statekey", "gateway/mcpserver/stream", "gateway/mcpserver/taskid", "gateway/mcpserver/views", "gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver", "gateway/upstream/upstreamtest"}, // MCP over HTTP, through the server, and a server with tasks
+	{"gateway/mcpserver", gatewayPackages("gateway/mcpserver/naming", "gateway/mcpserver/outbox", "gateway/mcpserver/session", "gateway/mcpserver/statekey", "gateway/mcpserver/stream", "gateway/mcpserver/taskid", "gateway/mcpserver/views", "gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver", "gateway/upstream/upstreamtest"}, // MCP over HTTP, through the server, and a server with tasks
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},

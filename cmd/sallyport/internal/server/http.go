@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/gateway/httpserver"
 	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/mcpserver/session"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -101,6 +102,10 @@ func (d *httpListener) endpoint(settings config.HTTP) dashboard.Endpoint {
 
 // serve serves HTTP until ctx ends.
 func (d *httpListener) serve(ctx context.Context, s *service) error {
+	sessions, err := session.Open(s.records)
+	if err != nil {
+		return err
+	}
 	direct := s.direct("", s.modeNow)
 	defer direct.Close()
 	var tools *mcpserver.Tools // nil: --mode excludes code mode
@@ -108,7 +113,7 @@ func (d *httpListener) serve(ctx context.Context, s *service) error {
 		tools = mcpserver.New(s.rateLimitedService(""), s.tools())
 		defer tools.Close()
 	}
-	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Subsets: subsets{s}, Body: s.cfg.HTTP.Body, Logger: s.log}
+	endpoints := &mcpserver.EndpointOptions{Tools: tools, Mode: s.modeNow, Subsets: subsets{s}, Body: s.cfg.HTTP.Body, Sessions: sessions, Logger: s.log}
 	opts := d.options(s, s.cfg.HTTP, d.endpoint(s.cfg.HTTP))
 	opts.MCP = mcpserver.NewEndpoints(direct, endpoints)
 	if s.cfg.Compat == config.CompatHTTP {

@@ -209,7 +209,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}()
 	a.warnMissing(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Catalog.Upstreams()), "version", cli.BuildVersion())
-	sv := &service{serveOptions: s, callers: f.callers, cfg: cfg, gateway: g, env: a.Env, directory: d.groups(), notices: notices, telemetry: watched, log: log, clientReady: make(chan struct{})}
+	sv := &service{serveOptions: s, callers: f.callers, cfg: cfg, gateway: g, records: records, env: a.Env, directory: d.groups(), notices: notices, telemetry: watched, log: log, clientReady: make(chan struct{})}
 	opts := &httpapi.Options{Version: cli.BuildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Telemetry: watched, Logger: log}
 	if sv.tasks, err = a.OpenTasks(g, cfg, records, log); err != nil {
 		return err
@@ -331,6 +331,7 @@ type service struct {
 	callers callers
 	cfg     *config.Config
 	gateway *gateway.Gateway
+	records *store.Store // nil without stored records
 	api     http.Handler
 	// env looks up the variables of the settings, directory has the groups of callers.
 	env       func(string) (string, bool)

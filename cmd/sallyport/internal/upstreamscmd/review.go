@@ -18,8 +18,8 @@ import (
 	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
-	"sallyport/internal/suggest"
 	"sallyport/internal/store"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 

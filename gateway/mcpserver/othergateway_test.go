@@ -1,0 +1,195 @@
+package mcpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway/mcpserver/session"
+	"sallyport/internal/config"
+	"sallyport/internal/store/storetest"
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
+)
+
+// balancer is an HTTP client that sends all requests to one gateway of several, as a load balancer does, with a token.
+type balancer struct {
+	token string
+	mu    sync.Mutex
+	to    *url.URL
+	ctx   context.Context // ends with the connections to the gateway
+	cut   context.CancelFunc
+}
+
+// use sends further requests to a gateway, and cuts the connections to the one before.
+func (b *balancer) use(t *testing.T, origin string) {
+	t.Helper()
+	to, err := url.Parse(origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cut != nil {
+		b.cut()
+	}
+	b.to = to
+	b.ctx, b.cut = context.WithCancel(t.Context())
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	to, alive := b.to, b.ctx
+	b.mu.Unlock()
+	ctx, cancel := context.WithCancel(r.Context())
+	context.AfterFunc(alive, cancel)
+	r = r.Clone(ctx)
+	r.URL.Scheme, r.URL.Host, r.Host = to.Scheme, to.Host, to.Host
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// gatewayPair has two gateways with the same upstream that share the sessions of their clients.
+type gatewayPair struct {
+	servers *natscluster.Cluster
+	faces   [2]*direct
+	origins [2]string
+}
+
+func newGatewayPair(t *testing.T, up *talker) *gatewayPair {
+	t.Helper()
+	p := &gatewayPair{servers: natscluster.Start(t, 1)}
+	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ada": "s3cret", "eve": "0ther"}}
+	for i := range p.faces {
+		sessions, err := session.Open(storetest.Connect(t, p.servers.Server("")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.faces[i] = newDirect(t, false, upstream("talker", up.url, ""))
+		p.origins[i] = serve(t, p.faces[i].face, &siteOptions{Settings: settings, Sessions: sessions})
+	}
+	return p
+}
+
+// TestSessionAtAnotherGateway: a client of an older revision does not notice that another gateway serves it: its log level, its
+// subscriptions and its stream of notifications are as before.
+func TestSessionAtAnotherGateway(t *testing.T) {
+	t.Parallel()
+	up := newTalker(t, false)
+	p := newGatewayPair(t, up)
+	told, said := make(chan string, 99), make(chan string, 99)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
+			select {
+			case told <- req.Params.URI:
+			default:
+			}
+		},
+		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { said <- string(req.Params.Level) },
+	})
+	lb := &balancer{token: "s3cret"}
+	lb.use(t, p.origins[0])
+	c, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: p.origins[0] + "/mcp", HTTPClient: &http.Client{Transport: lb}}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "warning"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "doc://1"}); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "the upstream hears of the subscription", up.subscribed)
+	before, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	lb.use(t, p.origins[1])
+	p.faces[0].face.Close()
+	after, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(before)
+	if b, _ := json.Marshal(after); string(a) != string(b) {
+		t.Errorf("the tools were %s, and are %s", a, b)
+	}
+	if _, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "talker__speak"}); err != nil {
+		t.Fatal(err)
+	}
+	if level := soon(t, "the client gets a log message", said); level != "warning" || len(said) > 0 {
+		t.Errorf("a message of level %s, and %d more", level, len(said))
+	}
+	testutil.Eventually(t, "the client is told of updates", time.Minute, func() bool {
+		if err := up.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "doc://1"}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-told:
+			return got == "doc://1"
+		case <-time.After(time.Second):
+			return false
+		}
+	})
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	testutil.Eventually(t, "the session has ended at both", time.Minute, func() bool {
+		answer, _ := request(t, "POST", p.origins[1]+"/mcp", listBody, "Authorization: Bearer s3cret", "Mcp-Session-Id: "+c.ID())
+		return answer.StatusCode == http.StatusNotFound
+	})
+}
+
+const listBody = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
+
+// TestSessionsOfOthersElsewhere: another gateway serves a session to its principal only, opens it once for requests at the same time,
+// and does not wait for servers that are down.
+func TestSessionsOfOthersElsewhere(t *testing.T) {
+	t.Parallel()
+	p := newGatewayPair(t, newTalker(t, false))
+	good, other := "Authorization: Bearer s3cret", "Authorization: Bearer 0ther"
+	opened, _ := request(t, "POST", p.origins[0]+"/mcp", initializeBody, good)
+	id := "Mcp-Session-Id: " + opened.Header.Get("Mcp-Session-Id")
+	for _, method := range []string{"POST", "GET", "DELETE"} {
+		theirs, said := request(t, method, p.origins[1]+"/mcp", listBody, id, other)
+		none, saidOfNone := request(t, method, p.origins[1]+"/mcp", listBody, "Mcp-Session-Id: d-NONE", other)
+		if theirs.StatusCode != http.StatusNotFound || none.StatusCode != http.StatusNotFound || said != saidOfNone || theirs.Header.Get("Content-Type") != none.Header.Get("Content-Type") {
+			t.Errorf("%s: another's session: %d %q, none: %d %q", method, theirs.StatusCode, said, none.StatusCode, saidOfNone)
+		}
+	}
+	var work sync.WaitGroup
+	for i := range 16 {
+		work.Go(func() {
+			list := strings.Replace(listBody, `"id":2`, fmt.Sprintf(`"id":%d`, 100+i), 1)
+			if answer, body := request(t, "POST", p.origins[1]+"/mcp", list, id, good); answer.StatusCode != http.StatusOK || !strings.Contains(body, "talker__speak") {
+				t.Errorf("%d %s", answer.StatusCode, body)
+			}
+		})
+	}
+	work.Wait()
+	again, _ := request(t, "POST", p.origins[0]+"/mcp", initializeBody, good) // IDs are not mixed up
+	if next := again.Header.Get("Mcp-Session-Id"); next == "" || "Mcp-Session-Id: "+next == id {
+		t.Errorf("another session is %q", next)
+	}
+	p.servers.Kill(t, 0)
+	if answer, _ := request(t, "POST", p.origins[1]+"/mcp", listBody, id, good); answer.StatusCode != http.StatusOK {
+		t.Errorf("what is open here needs no store: %d", answer.StatusCode)
+	}
+	if answer, _ := request(t, "POST", p.origins[1]+"/mcp", listBody, "Mcp-Session-Id: d-NONE", good); answer.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown session without the store: %d", answer.StatusCode)
+	}
+	if answer, _ := request(t, "POST", p.origins[1]+"/mcp", initializeBody, good); answer.StatusCode != http.StatusOK {
+		t.Errorf("a new session without the store: %d", answer.StatusCode)
+	}
+}
