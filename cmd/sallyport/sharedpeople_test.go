@@ -3,13 +3,36 @@ package main_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"sallyport/internal/seal"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
 )
+
+// sealSites gives gateways that share a store the same key.
+func sealSites(t *testing.T, sites ...*flowsSite) {
+	t.Helper()
+	key := seal.Generate()
+	for _, s := range sites {
+		path, file := filepath.Join(s.dir, "upstreams.yaml"), filepath.Join(s.dir, "seal.key")
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, []byte(strings.Replace(string(text), "store: {", fmt.Sprintf("store: {key: %q, ", file), 1)), 0o600)
+		}
+		if err == nil {
+			err = os.WriteFile(file, key, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // wantAnswer waits until a gateway answers a request with a token with a status.
 func (s *flowsSite) wantAnswer(t *testing.T, token string, status int) {
@@ -61,6 +84,75 @@ func TestSharedTokens(t *testing.T) {
 		s.wantAnswer(t, old, http.StatusUnauthorized)
 	}
 	for _, s := range []*flowsSite{one, two} {
+		if err := stop(s.cmd); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// logIn logs a browser in with a token, and returns the value of its cookie.
+func (s *flowsSite) logIn(t *testing.T, token string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/login", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	for _, c := range resp.Cookies() {
+		if strings.HasPrefix(c.Name, "sallyport") {
+			return c.Value
+		}
+	}
+	t.Fatalf("no cookie: %s", resp.Status)
+	return ""
+}
+
+// wantPage waits until a gateway answers a browser with a cookie with a status.
+func (s *flowsSite) wantPage(t *testing.T, cookie, method, path string, status int) {
+	t.Helper()
+	at, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer []byte
+	testutil.Eventually(t, fmt.Sprintf("%s %s has the status %d", method, path, status), 20*time.Second, func() (ok bool) {
+		var got int
+		got, answer = s.ask(t, method, path, "", "Cookie: sallyport_"+at.Port()+"="+cookie, "Sec-Fetch-Site: same-origin")
+		return got == status
+	})
+	if strings.Contains(string(answer), cookie) {
+		t.Error("the answer has the cookie")
+	}
+}
+
+// TestSharedBrowserSession has two gateways of one store and key: a browser that logs in at one is known at the other, also after a
+// restart and by a gateway that is killed, and is logged out at both.
+func TestSharedBrowserSession(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 3)
+	one, two := newSharedSite(t, c, c.Creds), newSharedSite(t, c, c.Creds)
+	sealSites(t, one, two)
+	one.serve(t)
+	two.serve(t)
+	cookie := one.logIn(t, flowsToken)
+	two.wantPage(t, cookie, http.MethodGet, "/api/executions", http.StatusOK)
+	if err := one.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = one.cmd.Wait() // killed
+	two.wantPage(t, cookie, http.MethodGet, "/api/executions", http.StatusOK)
+	one.serve(t)
+	one.wantPage(t, cookie, http.MethodGet, "/api/executions", http.StatusOK)
+	two.wantPage(t, cookie, http.MethodPost, "/logout", http.StatusOK) // the page that it leads to
+	for _, s := range []*flowsSite{one, two} {
+		s.wantPage(t, cookie, http.MethodGet, "/api/executions", http.StatusUnauthorized)
 		if err := stop(s.cmd); err != nil {
 			t.Error(err)
 		}

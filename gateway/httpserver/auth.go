@@ -85,9 +85,9 @@ func (e *authenticator) forMCP(next http.Handler) http.Handler {
 // origin needs a token.
 func (e *authenticator) forAPI(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		visitor, session := e.session(r)
-		var no *refusal
+		visitor, session, no := e.session(r)
 		switch {
+		case no != nil:
 		case session && isCrossOriginChange(r):
 			no = originRefusal()
 		case !session:
@@ -240,7 +240,7 @@ func (e *authenticator) caller(ctx context.Context, by access.AuthMethod, claime
 	}
 	e.directory.Set(who.Principal, who.Groups, claimed.Issued)
 	e.subjects.Put(ctx, who.Principal, claimed.Tokens...)
-	return e.asOperator(access.Caller{By: by, Principal: who.Principal, Expires: claimed.Expires}.WithRole(who.Role)), nil
+	return e.asOperator(access.Caller{By: by, Principal: who.Principal, Expires: claimed.Expires, Groups: who.Groups, GroupsAt: claimed.Issued}.WithRole(who.Role)), nil
 }
 
 // verifyIssued returns the owner of a token that `sallyport token` made.

@@ -16,6 +16,7 @@ import (
 	"sallyport/gateway/signin"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/seal"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -67,6 +68,8 @@ type Options struct {
 	Directory *access.Directory
 	// Subjects gets the tokens of principals of identity providers; nil for none.
 	Subjects *access.Subjects
+	// Seal seals what other gateways with the same key can read, such as a sign-in that has begun; nil: only this process can.
+	Seal *seal.Key
 	// Site is the address of the pages, without a path, for the redirect of a provider; "" for none.
 	Site string
 	// Auditor records logins; nil for none.

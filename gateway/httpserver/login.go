@@ -44,17 +44,23 @@ func cookieName(r *http.Request) string {
 	return "sallyport"
 }
 
-// session returns the browser session of a request. Requests of pages of other origins, and requests with a token, have
-// none.
-func (e *authenticator) session(r *http.Request) (access.Caller, bool) {
+// session returns the browser session of a request, or a refusal if it cannot be checked. Requests of pages of other origins, and
+// requests with a token, have none.
+func (e *authenticator) session(r *http.Request) (v access.Caller, known bool, no *refusal) {
 	if isForeign(r) && r.Header.Get("Origin") != "null" || len(r.Header.Values("Authorization")) > 0 {
-		return access.Caller{}, false
+		return v, false, nil
 	}
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
-		return access.Caller{}, false
+		return v, false, nil
 	}
-	return e.sessions.Lookup(r.Context(), cookie.Value)
+	if v, known, err = e.sessions.Lookup(r.Context(), cookie.Value); err != nil {
+		e.log.WarnContext(r.Context(), "session not checked", "remote", r.RemoteAddr, "error", err)
+	}
+	if !v.GroupsAt.IsZero() { // the session may be of another gateway
+		e.directory.Set(v.Principal, v.Groups, v.GroupsAt)
+	}
+	return v, known, unavailable(err)
 }
 
 // forPages authenticates requests for pages, and redirects to the login page without a session.
@@ -64,9 +70,8 @@ func (e *authenticator) forPages(public func(path string) bool, next http.Handle
 			next.ServeHTTP(w, r)
 			return
 		}
-		visitor, known := e.session(r)
-		var no *refusal
-		if !known {
+		visitor, known, no := e.session(r)
+		if !known && no == nil {
 			visitor, no = e.identify(r, e.allowAnonymous)
 		}
 		if no == nil && !visitor.May(tool.ScopeRead) {
@@ -185,13 +190,19 @@ func (f *Server) loginByToken(w http.ResponseWriter, r *http.Request) {
 // startSession opens a session with a new secret, ends the browser's old one, and redirects to a page of the dashboard. The
 // redirect removes the code from the address.
 func (f *Server) startSession(w http.ResponseWriter, r *http.Request, v access.Caller, renewal *access.Renewal, next string) {
-	f.endSession(r)
+	_, _ = f.endSession(r) // it expires
 	who := v.Principal
 	if who == "" {
 		who = v.Operator
 	}
 	f.auth.logins.record(r.Context(), who, r)
-	setCookie(w, r, f.auth.sessions.OpenRenewed(v, renewal), int(cookieLife.Seconds()))
+	cookie, err := f.auth.sessions.OpenRenewed(r.Context(), v, renewal)
+	if err != nil {
+		f.log.ErrorContext(r.Context(), "a session cannot be opened", "error", err)
+		f.loginForm(w, r, http.StatusServiceUnavailable, "You cannot log in at the moment: the store does not answer.")
+		return
+	}
+	setCookie(w, r, cookie, int(cookieLife.Seconds()))
 	http.Redirect(w, r, nextPage(next), http.StatusSeeOther)
 }
 
@@ -207,11 +218,11 @@ func isSecure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// endSession ends the browser session of a request, if any, and reports whether it was begun at a provider.
-func (f *Server) endSession(r *http.Request) (signedIn bool) {
+// endSession ends the browser session of a request, if any, and reports whether it was begun at a provider. After an error it may go on.
+func (f *Server) endSession(r *http.Request) (signedIn bool, err error) {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
-		return false
+		return false, nil // there is none
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), revokeTimeout)
 	defer cancel()
@@ -226,7 +237,13 @@ func (f *Server) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	page := "/login"
-	if f.endSession(r) && f.provider != nil {
+	signedIn, err := f.endSession(r)
+	if err != nil {
+		f.log.WarnContext(r.Context(), "a session cannot be ended", "error", err)
+		refuse(w, refusal{status: http.StatusServiceUnavailable, detail: "you are not logged out: the store does not answer", hint: "retry later", kind: tool.Busy})
+		return
+	}
+	if signedIn && f.provider != nil {
 		page += "?" + signedOut
 	}
 	setCookie(w, r, "", -1)

@@ -33,11 +33,12 @@ func (f *Server) openProvider() *signin.Provider {
 		f.log.Warn("nobody can sign in: http.login needs http.url, the address of the dashboard")
 		return nil
 	}
-	p, err := signin.New(signin.Options{Settings: *settings, Site: strings.TrimSuffix(f.opts.Site, "/"), Caller: f.auth.person, Subjects: f.opts.Subjects})
+	p, err := signin.New(signin.Options{Settings: *settings, Site: strings.TrimSuffix(f.opts.Site, "/"), Caller: f.auth.person, Subjects: f.opts.Subjects, Key: f.opts.Seal})
 	if err != nil {
 		f.log.Error("nobody can sign in", "error", err)
 		return nil
 	}
+	f.auth.sessions.Use(p)
 	return p
 }
 

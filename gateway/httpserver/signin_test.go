@@ -36,6 +36,17 @@ type realm struct {
 // newRealm starts both. Ann is in the group ops, which is the role operator; bob in dev, which is user; eve in no group.
 func newRealm(t *testing.T, refresh time.Duration, change func(*config.Login)) *realm {
 	t.Helper()
+	p, opts := newPeople(t, refresh, change)
+	p.origin = startServer(t, opts, func(l net.Listener, o *httpserver.Options) *httpserver.Server {
+		o.Site = httpserver.Site(l)
+		return httpserver.New(l, o)
+	})
+	return p
+}
+
+// newPeople starts the provider, and returns the options of a gateway.
+func newPeople(t *testing.T, refresh time.Duration, change func(*config.Login)) (*realm, *httpserver.Options) {
+	t.Helper()
 	as := authserver.New(t, &authserver.Options{OpenID: true, Scopes: []string{"openid", "profile", "email"},
 		Clients: []authserver.Client{{ID: "gw", Secret: "gw-secret", RedirectURIs: []string{"http://127.0.0.1/login/callback"}}}})
 	as.SetUser("u1", map[string]any{"email": "ann@example.com", "groups": []string{"ops", "dev"}})
@@ -46,15 +57,10 @@ func newRealm(t *testing.T, refresh time.Duration, change func(*config.Login)) *
 		change(login)
 	}
 	p := &realm{t: t, as: as, directory: access.NewDirectory(), subjects: access.NewSubjects()}
-	opts := &httpserver.Options{Logger: testutil.Logger(t), API: http.HandlerFunc(sayWho), Dashboard: pages{}, Directory: p.directory, Subjects: p.subjects, Settings: config.HTTP{
+	return p, &httpserver.Options{Logger: testutil.Logger(t), API: http.HandlerFunc(sayWho), Dashboard: pages{}, Directory: p.directory, Subjects: p.subjects, Settings: config.HTTP{
 		Login:    login,
 		Identity: identity.Expressions{Principal: "claims.email", Groups: "claims.groups", Roles: identity.Roles{User: `"dev" in groups`, Operator: `"ops" in groups`}},
 	}}
-	p.origin = startServer(t, opts, func(l net.Listener, o *httpserver.Options) *httpserver.Server {
-		o.Site = httpserver.Site(l)
-		return httpserver.New(l, o)
-	})
-	return p
 }
 
 // person is one browser. It sends cookies as browsers do that know SameSite=Strict.

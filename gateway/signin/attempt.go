@@ -1,8 +1,6 @@
 package signin
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -13,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"sallyport/internal/seal"
 )
 
 // AttemptLife is how long a person may take to sign in.
@@ -24,26 +24,29 @@ type attempt struct {
 	Ends                         time.Time
 }
 
-// sealer encrypts attempts with a key of this process.
-type sealer struct{ cipher.AEAD }
+// sealer encrypts attempts.
+type sealer struct{ *seal.Key }
 
-func newSealer() (sealer, error) {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return sealer{}, fmt.Errorf("make key: %w", err)
+// newSealer returns a sealer with the key that gateways share, or for nil with one of this process.
+func newSealer(shared *seal.Key) (sealer, error) {
+	if shared != nil {
+		return sealer{shared}, nil
 	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return sealer{aead}, err
+	own := make([]byte, seal.Size)
+	_, _ = rand.Read(own) // it never fails
+	key, err := seal.New(own)
+	return sealer{key}, err
 }
+
+// attemptPlace is what attempts are sealed for.
+const attemptPlace = "sign-in"
 
 func (s sealer) seal(a attempt) (string, error) {
 	data, err := json.Marshal(a)
 	if err != nil {
 		return "", fmt.Errorf("seal sign-in: %w", err)
 	}
-	return base64.RawURLEncoding.EncodeToString(s.Seal(nil, nil, data, nil)), nil
+	return base64.RawURLEncoding.EncodeToString(s.Seal(data, attemptPlace)), nil
 }
 
 // open returns a sealed attempt that has not expired.
@@ -52,7 +55,7 @@ func (s sealer) open(text string) (a attempt, ok bool) {
 	if err != nil {
 		return a, false
 	}
-	if data, err = s.Open(nil, nil, data, nil); err != nil {
+	if data, err = s.Open(data, attemptPlace); err != nil {
 		return a, false
 	}
 	return a, json.Unmarshal(data, &a) == nil && time.Now().Before(a.Ends) && a.State != ""

@@ -2,12 +2,12 @@ package signin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/zitadel/oidc/v3/pkg/client/rp"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
@@ -18,14 +18,28 @@ import (
 	"sallyport/internal/tokenexchange"
 )
 
-// session is a person who signed in, with the tokens of the provider. They are in memory only.
+// session is a person who signed in at a provider.
 type session struct {
 	provider *Provider
-	nonce    string
+	state
+}
 
-	mu                 sync.Mutex
-	subject, principal string
-	refresh            string // "" if the provider gave no refresh token
+// state is what is kept of a session. It is secret.
+type state struct {
+	Nonce     string `json:"nonce"`
+	Subject   string `json:"subject"`
+	Principal string `json:"principal"`
+	// Refresh is "" if the provider gave no refresh token.
+	Refresh string `json:"refresh,omitempty"`
+}
+
+// open returns the session of a state.
+func (p *Provider) open(data []byte) (*session, error) {
+	s := &session{provider: p}
+	if err := json.Unmarshal(data, &s.state); err != nil {
+		return nil, fmt.Errorf("read session: %w", err)
+	}
+	return s, nil
 }
 
 // adopt verifies the ID token in a token response and returns its caller. A response to the redemption of a code must have the
@@ -40,9 +54,9 @@ func (s *session) adopt(ctx context.Context, at *endpoints, token *oauth2.Token,
 		return access.Caller{}, fmt.Errorf("verify ID token: %w", err)
 	}
 	switch {
-	case claims.Nonce != s.nonce && (nonce != "" || claims.Nonce != ""):
+	case claims.Nonce != s.Nonce && (nonce != "" || claims.Nonce != ""):
 		return access.Caller{}, errors.New("verify ID token: it has another nonce")
-	case s.subject != "" && claims.Subject != s.subject:
+	case s.Subject != "" && claims.Subject != s.Subject:
 		return access.Caller{}, errors.New("verify ID token: it has another subject")
 	case rp.VerifyAccessToken(token.AccessToken, claims.AccessTokenHash, claims.GetSignatureAlgorithm()) != nil:
 		return access.Caller{}, errors.New("verify ID token: it is of another access token")
@@ -56,12 +70,12 @@ func (s *session) adopt(ctx context.Context, at *endpoints, token *oauth2.Token,
 	if err != nil {
 		return access.Caller{}, err
 	}
-	if s.principal != "" && v.Principal != s.principal {
+	if s.Principal != "" && v.Principal != s.Principal {
 		return access.Caller{}, errors.New("the claims name another principal now")
 	}
-	s.subject, s.principal = claims.Subject, v.Principal
+	s.Subject, s.Principal = claims.Subject, v.Principal
 	if token.RefreshToken != "" {
-		s.refresh = token.RefreshToken
+		s.Refresh = token.RefreshToken
 	}
 	return v, nil
 }
@@ -101,34 +115,36 @@ func Decode(raw string) (map[string]any, error) {
 	return all, nil
 }
 
-// renew reads the claims again. The error is [access.ErrEnded] if the session must end; after others it may be tried again.
-func (s *session) renew(ctx context.Context) (access.Caller, error) {
+// Renew reads the claims of a session again, and returns its new state: a refresh token may be valid once. The error is [access.ErrEnded]
+// if the session must end; after others it may be tried again.
+func (p *Provider) Renew(ctx context.Context, data []byte) (access.Caller, []byte, error) {
+	s, err := p.open(data)
+	if err != nil {
+		return access.Caller{}, nil, fmt.Errorf("%w: %w", access.ErrEnded, err)
+	}
 	v, err := s.readAgain(ctx)
 	if errors.Is(err, access.ErrEnded) {
 		s.forget(ctx)
 	}
-	return v, err
+	if err != nil {
+		return access.Caller{}, nil, err
+	}
+	data, err = json.Marshal(s.state)
+	return v, data, err
 }
 
 // forget deletes the tokens of the person, and what was got in exchange for them.
-func (s *session) forget(ctx context.Context) {
-	s.mu.Lock()
-	principal := s.principal
-	s.mu.Unlock()
-	s.provider.opts.Subjects.Forget(ctx, principal)
-}
+func (s *session) forget(ctx context.Context) { s.provider.opts.Subjects.Forget(ctx, s.Principal) }
 
 func (s *session) readAgain(ctx context.Context) (access.Caller, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refresh == "" {
+	if s.Refresh == "" {
 		return access.Caller{}, fmt.Errorf("%w: the provider gave no refresh token", access.ErrEnded)
 	}
 	at, err := s.provider.endpoints(ctx)
 	if err != nil {
 		return access.Caller{}, err
 	}
-	token, err := at.TokenSource(s.provider.context(ctx), &oauth2.Token{RefreshToken: s.refresh}).Token()
+	token, err := at.TokenSource(s.provider.context(ctx), &oauth2.Token{RefreshToken: s.Refresh}).Token()
 	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok && answer.Response.StatusCode < 500 && answer.Response.StatusCode != http.StatusTooManyRequests {
 		return access.Caller{}, fmt.Errorf("%w: %w", access.ErrEnded, tokenError(err))
 	}
@@ -142,16 +158,21 @@ func (s *session) readAgain(ctx context.Context) (access.Caller, error) {
 	return v, nil
 }
 
-// end revokes the refresh token, if the provider can.
-func (s *session) end(ctx context.Context) {
-	s.forget(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at, err := s.provider.endpoints(ctx)
-	if err != nil || s.refresh == "" || at.revocation == "" {
+// End deletes the tokens of the person of a session, and revokes the refresh token if the provider can.
+func (p *Provider) End(ctx context.Context, data []byte) {
+	s, err := p.open(data)
+	if err != nil {
 		return
 	}
-	form := url.Values{"token": {s.refresh}, "token_type_hint": {"refresh_token"}}
+	s.forget(ctx)
+	if at, err := p.endpoints(ctx); err == nil && s.Refresh != "" && at.revocation != "" {
+		p.revoke(ctx, at, s.Refresh)
+	}
+}
+
+// revoke revokes a refresh token.
+func (p *Provider) revoke(ctx context.Context, at *endpoints, token string) {
+	form := url.Values{"token": {token}, "token_type_hint": {"refresh_token"}}
 	if at.Endpoint.AuthStyle == oauth2.AuthStyleInParams {
 		form.Set("client_id", at.ClientID)
 		if at.ClientSecret != "" {
@@ -166,8 +187,7 @@ func (s *session) end(ctx context.Context) {
 	if at.Endpoint.AuthStyle == oauth2.AuthStyleInHeader {
 		r.SetBasicAuth(url.QueryEscape(at.ClientID), url.QueryEscape(at.ClientSecret))
 	}
-	if answer, err := s.provider.web.Do(r); err == nil {
+	if answer, err := p.web.Do(r); err == nil {
 		_ = answer.Body.Close()
 	}
-	s.refresh = ""
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/seal"
 	"sallyport/internal/weburl"
 )
 
@@ -58,6 +60,8 @@ type Options struct {
 	Caller func(ctx context.Context, claims Claims) (access.Caller, error)
 	// Subjects forgets the tokens of a person when the session ends; nil has none.
 	Subjects *access.Subjects
+	// Key seals sign-ins that have begun, so that other gateways with it can finish them; nil: only this process can.
+	Key *seal.Key
 }
 
 // Provider is an OpenID provider. It is safe for concurrent use.
@@ -82,7 +86,7 @@ type endpoints struct {
 
 // New returns a provider. Its metadata is read when it is needed first, so that the gateway starts even if the provider is down.
 func New(opts Options) (*Provider, error) {
-	seal, err := newSealer()
+	seal, err := newSealer(opts.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +139,15 @@ func (p *Provider) Finish(ctx context.Context, kept string, got url.Values) (v a
 	if err != nil {
 		return v, nil, "", fmt.Errorf("redeem code: %w", tokenError(err))
 	}
-	s := &session{provider: p, nonce: a.Nonce}
+	s := &session{provider: p, state: state{Nonce: a.Nonce}}
 	if v, err = s.adopt(ctx, at, token, a.Nonce); err != nil {
 		return v, nil, "", err
 	}
-	return v, &access.Renewal{Every: p.opts.Settings.Refresh, Renew: s.renew, End: s.end}, a.Next, nil
+	data, err := json.Marshal(s.state)
+	if err != nil {
+		return v, nil, "", fmt.Errorf("keep session: %w", err)
+	}
+	return v, &access.Renewal{Every: p.opts.Settings.Refresh, State: data, Provider: p}, a.Next, nil
 }
 
 // context returns ctx with the HTTP client for the provider.

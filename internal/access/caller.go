@@ -47,6 +47,9 @@ type Caller struct {
 	Rate Rate
 	// Local says that it has logged in with a one-time code, which only the owner of the data directory gets.
 	Local bool
+	// Groups are its groups by the claims that were issued at GroupsAt, for a session of a provider.
+	Groups   []string
+	GroupsAt time.Time
 }
 
 // MayConfigure reports whether the visitor may change the settings, and with them which programs the gateway starts: tokens and

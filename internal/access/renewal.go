@@ -6,15 +6,23 @@ import (
 	"time"
 )
 
-// Renewal reads the caller of a session again, as its account or its groups may have changed at the provider.
+// Renewal is how the caller of a session is read again, as its account or its groups may have changed at the provider.
 type Renewal struct {
 	// Every is the interval.
 	Every time.Duration
-	// Renew returns the caller as it is now. The session ends if the error is [ErrEnded]. After another error the request is
-	// refused, and the next one tries again.
-	Renew func(ctx context.Context) (Caller, error)
+	// State is what the provider needs to read it again. It is secret.
+	State []byte
+	// Provider reads it.
+	Provider Provider
+}
+
+// Provider is where the person of a session signed in. It is safe for concurrent use.
+type Provider interface {
+	// Renew returns the caller as it is now, and the new state. The session ends if the error is [ErrEnded]. After another error the
+	// request is refused, and the next one tries again.
+	Renew(ctx context.Context, state []byte) (Caller, []byte, error)
 	// End is called when the person logs out.
-	End func(ctx context.Context)
+	End(ctx context.Context, state []byte)
 }
 
 // ErrEnded reports that a session must end.
@@ -28,9 +36,10 @@ const (
 )
 
 func opened(v Caller, renewal *Renewal, now time.Time) *session {
-	one := &session{caller: v, started: now, lastUsed: now, renewal: renewal}
+	one := &session{caller: v, started: now, lastUsed: now}
 	if renewal != nil {
-		one.due = now.Add(renewal.Every)
+		own := *renewal
+		one.renewal, one.due = &own, now.Add(renewal.Every)
 	}
 	return one
 }
@@ -64,7 +73,7 @@ func (s *Sessions) renew(ctx context.Context, one *session) bool {
 	s.mu.Unlock()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 	begun := time.Now()
-	v, err := one.renewal.Renew(limited)
+	v, state, err := one.renewal.Provider.Renew(limited, one.renewal.State)
 	cancel()
 	s.mu.Lock()
 	one.renewing = nil
@@ -72,7 +81,7 @@ func (s *Sessions) renew(ctx context.Context, one *session) bool {
 	switch {
 	case err == nil:
 		v.By = BySession
-		one.caller, one.due = v, begun.Add(one.renewal.Every)
+		one.caller, one.renewal.State, one.due = v, state, begun.Add(one.renewal.Every)
 		return true
 	case errors.Is(err, ErrEnded):
 		one.ended = true

@@ -11,6 +11,19 @@ import (
 	"sallyport/internal/access"
 )
 
+// provider is one at which people have signed in.
+type provider struct {
+	renew func(state string) (access.Caller, string, error)
+	end   func(state string)
+}
+
+func (p *provider) Renew(_ context.Context, state []byte) (access.Caller, []byte, error) {
+	v, next, err := p.renew(string(state))
+	return v, []byte(next), err
+}
+
+func (p *provider) End(_ context.Context, state []byte) { p.end(string(state)) }
+
 // TestRenewal: one of many requests asks the provider, the others wait for it; a provider that is down refuses requests and ends
 // no session.
 func TestRenewal(t *testing.T) {
@@ -19,15 +32,21 @@ func TestRenewal(t *testing.T) {
 		s := access.NewSessions(nil)
 		asked, ended, fail := 0, 0, error(nil)
 		v := access.Caller{Principal: "oauth:ann"}
-		cookie := s.OpenRenewed(v, &access.Renewal{Every: time.Minute,
-			Renew: func(context.Context) (access.Caller, error) {
+		cookie, _ := s.OpenRenewed(t.Context(), v, &access.Renewal{Every: time.Minute, Provider: &provider{
+			renew: func(string) (access.Caller, string, error) {
 				asked++
 				time.Sleep(time.Second)
-				return v.WithRole(access.Viewer), fail
+				return v.WithRole(access.Viewer), "", fail
 			},
-			End: func(context.Context) { ended++ },
-		})
-		lookUp := func() (access.Caller, bool) { return s.Lookup(t.Context(), cookie) }
+			end: func(string) { ended++ },
+		}})
+		lookUp := func() (access.Caller, bool) {
+			v, ok, err := s.Lookup(t.Context(), cookie)
+			if err != nil {
+				t.Error(err)
+			}
+			return v, ok
+		}
 		if got, ok := lookUp(); !ok || asked != 0 || !got.Expires.Equal(time.Now().Add(time.Minute)) {
 			t.Errorf("%+v, asked %d times", got, asked)
 		}
@@ -62,14 +81,16 @@ func TestRenewal(t *testing.T) {
 				t.Errorf("the session has ended, asked %d times", asked)
 			}
 		}
-		s.Close(t.Context(), cookie)
+		if _, err := s.Close(t.Context(), cookie); err != nil {
+			t.Error(err)
+		}
 		if _, ok := lookUp(); ok || ended != 1 {
 			t.Errorf("a closed session goes on, ended %d times", ended)
 		}
-		cookie = s.OpenRenewed(v, &access.Renewal{Every: time.Minute, Renew: func(context.Context) (access.Caller, error) {
+		cookie, _ = s.OpenRenewed(t.Context(), v, &access.Renewal{Every: time.Minute, Provider: &provider{renew: func(string) (access.Caller, string, error) {
 			asked++
-			return access.Caller{}, access.ErrEnded
-		}})
+			return access.Caller{}, "", access.ErrEnded
+		}}})
 		time.Sleep(time.Hour)
 		for range 2 {
 			if _, ok := lookUp(); ok || asked != 4 {

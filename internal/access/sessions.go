@@ -21,10 +21,11 @@ const (
 // OperatorName is the operator in records of what is done in a session that was opened with a one-time code.
 const OperatorName = "dashboard"
 
-// Sessions holds browser sessions and one-time login codes. They are in memory only, so a restart ends them. Cookies and
-// codes are held as digests. It is safe for concurrent use.
+// Sessions holds browser sessions and one-time login codes. They are in memory, so a restart ends them, but for sessions in records that
+// gateways share. Cookies and codes are held as digests. It is safe for concurrent use.
 type Sessions struct {
 	tokens *Tokens
+	shared *sharedSessions // nil: all are in memory
 
 	mu    sync.Mutex
 	codes map[[sha256.Size]byte]time.Time // when each expires
@@ -85,18 +86,23 @@ func (s *Sessions) Redeem(code string) (Caller, bool) {
 }
 
 // Open begins a session of a visitor, and returns its cookie.
-func (s *Sessions) Open(v Caller) (cookie string) { return s.OpenRenewed(v, nil) }
+func (s *Sessions) Open(ctx context.Context, v Caller) (cookie string, err error) {
+	return s.OpenRenewed(ctx, v, nil)
+}
 
-// OpenRenewed is Open for a session of a provider: the first request after each interval waits until the caller is read again.
-func (s *Sessions) OpenRenewed(v Caller, renewal *Renewal) (cookie string) {
+// OpenRenewed is Open for a session of a provider: the first request after each interval waits until the caller is read again. The error
+// is [ErrUnavailable].
+func (s *Sessions) OpenRenewed(ctx context.Context, v Caller, renewal *Renewal) (cookie string, err error) {
 	cookie = randomText()
 	v.By = BySession
+	if s.shared != nil && !v.Local { // a code is of the owner of this gateway's data directory, who may not own the others
+		return cookie, s.shared.open(ctx, cookie, v, renewal)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
-	now := time.Now()
-	s.open[sha256.Sum256([]byte(cookie))] = opened(v, renewal, now)
-	return cookie
+	s.open[sha256.Sum256([]byte(cookie))] = opened(v, renewal, time.Now())
+	return cookie, nil
 }
 
 // sweep makes room for a session. It is called with mu held.
@@ -115,8 +121,17 @@ func (s *Sessions) sweep() {
 	}
 }
 
-// Lookup returns the visitor of a browser's session, if it is valid. It may wait for the provider of the session.
-func (s *Sessions) Lookup(ctx context.Context, cookie string) (Caller, bool) {
+// Lookup returns the visitor of a browser's session, if it is valid. It may wait for the provider of the session. The error is
+// [ErrUnavailable].
+func (s *Sessions) Lookup(ctx context.Context, cookie string) (v Caller, ok bool, err error) {
+	if v, known := s.lookup(ctx, cookie); known || s.shared == nil {
+		return v, known, nil
+	}
+	return s.shared.lookup(ctx, cookie)
+}
+
+// lookup returns the visitor of a session in memory.
+func (s *Sessions) lookup(ctx context.Context, cookie string) (Caller, bool) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,26 +152,34 @@ func (s *Sessions) Lookup(ctx context.Context, cookie string) (Caller, bool) {
 
 // valid reports whether a session is valid: neither it nor its token has expired.
 func (s *Sessions) valid(one *session) bool {
-	now := time.Now()
-	if one.ended || now.Sub(one.lastUsed) >= sessionIdle || now.Sub(one.started) >= sessionLife {
-		return false
-	}
-	if v := one.caller; !v.Expires.IsZero() && !now.Before(v.Expires) {
-		return false
-	}
-	return s.tokens.Alive(context.Background(), one.caller.Token)
+	return !one.ended && !hasExpired(one.caller, one.started, one.lastUsed) && s.tokens.Alive(context.Background(), one.caller.Token)
 }
 
-// Close ends a session, and reports whether it was that of a person who signed in at a provider.
-func (s *Sessions) Close(ctx context.Context, cookie string) (signedIn bool) {
+// hasExpired reports whether the session of a caller has expired.
+func hasExpired(v Caller, started, lastUsed time.Time) bool {
+	now := time.Now()
+	return now.Sub(lastUsed) >= sessionIdle || now.Sub(started) >= sessionLife || !v.Expires.IsZero() && !now.Before(v.Expires)
+}
+
+// Close ends a session, and reports whether it was that of a person who signed in at a provider. After an error it may not have ended.
+func (s *Sessions) Close(ctx context.Context, cookie string) (signedIn bool, err error) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	one := s.open[key]
 	delete(s.open, key)
-	s.mu.Unlock()
-	if one == nil || one.renewal == nil {
-		return false
+	if one == nil && s.shared != nil {
+		s.mu.Unlock()
+		return s.shared.close(ctx, cookie)
 	}
-	one.renewal.End(ctx)
-	return true
+	defer s.mu.Unlock()
+	if one == nil || one.renewal == nil {
+		return false, nil
+	}
+	for one.renewing != nil && s.renew(ctx, one) { // for the state after it
+	}
+	state, provider := one.renewal.State, one.renewal.Provider
+	s.mu.Unlock()
+	provider.End(ctx, state)
+	s.mu.Lock()
+	return true, nil
 }

@@ -173,6 +173,15 @@ func TestWishes(t *testing.T) {
 	}
 }
 
+func openSession(t *testing.T, s *access.Sessions, v access.Caller) (cookie string) {
+	t.Helper()
+	cookie, err := s.Open(t.Context(), v)
+	if err != nil {
+		t.Error(err)
+	}
+	return cookie
+}
+
 // TestSessions: a code opens once and for a minute; a session ends by idling, by age, by its token, and when it is closed.
 func TestSessions(t *testing.T) {
 	t.Parallel()
@@ -200,24 +209,26 @@ func TestSessions(t *testing.T) {
 		if _, ok := s.Redeem(late); ok {
 			t.Error("a code opens after its time")
 		}
-		cookie := s.Open(v)
+		cookie := openSession(t, s, v)
 		for range 15 {
 			time.Sleep(11 * time.Hour)
-			if got, ok := s.Lookup(t.Context(), cookie); !ok || got.By != access.BySession {
+			if got, ok := lookUp(t, s, cookie); !ok || got.By != access.BySession {
 				t.Fatal("a session that is used has ended")
 			}
 		}
 		time.Sleep(4 * time.Hour)
-		if _, ok := s.Lookup(t.Context(), cookie); ok {
+		if _, ok := lookUp(t, s, cookie); ok {
 			t.Error("a session lasts more than a week")
 		}
-		idle, closed := s.Open(v), s.Open(v)
-		s.Close(t.Context(), closed)
-		if _, ok := s.Lookup(t.Context(), closed); ok {
+		idle, closed := openSession(t, s, v), openSession(t, s, v)
+		if _, err := s.Close(t.Context(), closed); err != nil {
+			t.Error(err)
+		}
+		if _, ok := lookUp(t, s, closed); ok {
 			t.Error("a closed session goes on")
 		}
 		time.Sleep(12 * time.Hour)
-		if _, ok := s.Lookup(t.Context(), idle); ok {
+		if _, ok := lookUp(t, s, idle); ok {
 			t.Error("an idle session goes on")
 		}
 		text, _ := create(t, dir, "a", time.Hour, tool.ScopeRead)
@@ -227,31 +238,31 @@ func TestSessions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return s.Open(v)
+			return openSession(t, s, v)
 		}
 		expiring, revoking := byToken(text), byToken(revoked)
 		if err := access.Revoke(t.Context(), access.InFolder(dir, nil), "b"); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := s.Lookup(t.Context(), revoking); ok {
+		if _, ok := lookUp(t, s, revoking); ok {
 			t.Error("the session of a revoked token goes on")
 		}
-		if _, ok := s.Lookup(t.Context(), expiring); !ok {
+		if _, ok := lookUp(t, s, expiring); !ok {
 			t.Error("another's session has ended")
 		}
 		time.Sleep(time.Hour)
-		if _, ok := s.Lookup(t.Context(), expiring); ok {
+		if _, ok := lookUp(t, s, expiring); ok {
 			t.Error("the session of an expired token goes on")
 		}
 		if _, err := tokens.Check(t.Context(), text); err == nil {
 			t.Error("an expired token is taken")
 		}
-		oldest := s.Open(v)
+		oldest := openSession(t, s, v)
 		for range 256 {
 			time.Sleep(time.Second)
-			s.Open(v)
+			openSession(t, s, v)
 		}
-		if _, ok := s.Lookup(t.Context(), oldest); ok {
+		if _, ok := lookUp(t, s, oldest); ok {
 			t.Error("there are more sessions than there can be")
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/seal"
+	"sallyport/internal/sharedrecords"
 	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 )
@@ -17,6 +19,7 @@ import (
 type callers struct {
 	tokens   *access.Tokens
 	sessions *access.Sessions
+	seal     *seal.Key // nil: what is private stays with this gateway
 }
 
 // openCallers opens the tokens and sessions of a data directory, or those in a store that gateways share, nil for none.
@@ -33,8 +36,18 @@ func (a *app) openCallers(ctx context.Context, records *store.Store, log *slog.L
 	}
 	c.tokens = access.OpenTokens(in, log)
 	c.sessions = access.NewSessions(c.tokens)
-	return c, nil
+	if c.seal = records.Seal(); c.seal == nil {
+		return c, nil
+	}
+	shared, err := sharedrecords.OpenSealed(records, "sessions", store.Limits{Age: sessionAge, Record: 64 << 10})
+	if err == nil {
+		c.sessions = access.NewSharedSessions(c.tokens, shared, log)
+	}
+	return c, err
 }
+
+// sessionAge is how long the record of a session stays in the store after its last use; sessions end earlier.
+const sessionAge = 8 * 24 * time.Hour
 
 // moveInterval is the time between attempts to move tokens to a store that does not answer.
 const moveInterval = 5 * time.Second

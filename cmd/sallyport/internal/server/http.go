@@ -85,7 +85,7 @@ func (d *httpListener) options(s *service, settings config.HTTP, mcp dashboard.E
 	pages := s.dashboardOptions(settings.Login)
 	pages.Endpoint = mcp
 	return &httpserver.Options{
-		API: s.api, Dashboard: dashboard.New(s.rateLimitedService(""), pages), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Subjects: d.subjects, Site: d.site(settings),
+		API: s.api, Dashboard: dashboard.New(s.rateLimitedService(""), pages), Settings: settings, Tokens: d.tokens, Sessions: d.sessions, Directory: d.directory, Subjects: d.subjects, Seal: d.seal, Site: d.site(settings),
 		Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor, Replies: s.gateway.Alerts,
 	}
 }
