@@ -3,8 +3,10 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -12,12 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"sallyport/gateway"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/feedback"
 	"sallyport/gateway/trust"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
+	"sallyport/internal/seal"
 	"sallyport/internal/store"
 	"sallyport/internal/store/storetest"
 	"sallyport/internal/testutil"
@@ -38,8 +43,12 @@ type twins struct {
 func openTwins(t *testing.T, change func(*config.Config)) *twins {
 	t.Helper()
 	w := &twins{servers: natscluster.Start(t, 1), sites: map[string]*site{"firm": newSite(t, company), "web": newSite(t, company)}}
+	key, err := seal.New([]byte(strings.Repeat("k", seal.Size)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range w.all {
-		w.records[i] = storetest.Connect(t, w.servers.Server(""))
+		w.records[i] = storetest.ConnectRemote(t, store.Remote{Server: w.servers.Server(""), Seal: key})
 		cfg := settings(w.sites)
 		cfg.Dir = t.TempDir()
 		change(cfg)
@@ -275,4 +284,78 @@ func digestOf(held []catalog.HeldTool, name string) string {
 		}
 	}
 	return ""
+}
+
+// TestTokensOfCluster: a token of personal data that one gateway gave means the same at the others, in the same session only, and the
+// servers see no value.
+func TestTokensOfCluster(t *testing.T) {
+	t.Parallel()
+	w := openTwins(t, func(c *config.Config) {
+		c.Privacy.Mode = config.PrivacyTokenize
+	})
+	var got atomic.Pointer[string]
+	w.sites["firm"].tool("keep", "Keep it.", `"additionalProperties":true`, func(args json.RawMessage) *mcp.CallToolResult {
+		got.Store(new(string(args)))
+		return text("kept")
+	})
+	for i := range w.all {
+		w.until(t, "the tool is listed", func() bool { _, ok := w.all[i].Catalog.Lookup(tool.ID{Upstream: "firm", Name: "keep"}); return ok })
+	}
+	ada := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "one")
+	use := func(ctx context.Context, at int, name, args string) (string, error) {
+		r, err := w.all[at].Call(ctx, tool.Call{Tool: tool.ID{Upstream: "firm", Name: name}, Args: json.RawMessage(args)})
+		if err != nil {
+			return "", err
+		}
+		return r.Content[0].Text, nil
+	}
+	read, err := use(ada, 0, "get", `{"to":"ada.lovelace@example.org"}`)
+	token := regexp.MustCompile(`\[EMAIL_[0-9_]+\]`).FindString(read)
+	if err != nil || token == "" || strings.Contains(read, "lovelace") {
+		t.Fatalf("%s, %v", read, err)
+	}
+	for at := range w.all {
+		if _, err := use(ada, at, "keep", `{"mail":"`+token+`"}`); err != nil || *got.Load() != `{"mail":"ada.lovelace@example.org"}` {
+			t.Errorf("gateway %d: the upstream got %s, %v", at, *got.Load(), err)
+		}
+	}
+	_, err = use(tool.WithSession(ada, "two"), 1, "keep", `{"mail":"`+token+`"}`)
+	wantError(t, err, tool.Invalid, token)
+	_, err = use(tool.WithPrincipal(ada, "eve"), 1, "keep", `{"mail":"`+token+`"}`)
+	wantError(t, err, tool.Invalid, token)
+
+	// Both give tokens at the same time: none means two values.
+	var work sync.WaitGroup
+	for i := range 40 {
+		work.Go(func() {
+			mail := fmt.Sprintf("person%d@example.org", i/2)
+			read, err := use(ada, i%2, "get", `{"to":"`+mail+`"}`)
+			token := regexp.MustCompile(`\[EMAIL_[0-9_]+\]`).FindString(read)
+			if err != nil || token == "" {
+				t.Errorf("%s, %v", read, err)
+				return
+			}
+			if out, err := w.all[1-i%2].Privacy.Arguments(ada, tool.Call{Tool: tool.ID{Upstream: "firm", Name: "keep"}, Args: json.RawMessage(`{"m":"` + token + `"}`)}); err != nil || string(out) != `{"m":"`+mail+`"}` {
+				t.Errorf("%s of %s is %s elsewhere, %v", token, mail, out, err)
+			}
+		})
+	}
+	work.Wait()
+	log, err := w.records[0].Log("vault", store.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := 0
+	for e, err := range log.Read(t.Context(), nil, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored++
+		if all := strings.Join(e.Key, " ") + string(e.Value); strings.Contains(all, "example.org") || strings.Contains(all, "ada") {
+			t.Errorf("the servers see %q", all)
+		}
+	}
+	if stored < 4 {
+		t.Errorf("%d records", stored)
+	}
 }

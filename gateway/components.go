@@ -171,7 +171,7 @@ func redactLogs(tokenizer *privacy.Tokenizer, pass func(id, method string, param
 
 // openRecords opens the components that use the store; nil keeps their records in memory.
 func (g *Gateway) openRecords(in *store.Store) (err error) {
-	if err = g.Privacy.ShareNumbers(in); err != nil {
+	if err = g.Privacy.UseStore(in); err != nil {
 		return err
 	}
 	if g.Timeline, err = timeline.Open(timeline.Options{

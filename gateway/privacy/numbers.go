@@ -22,9 +22,9 @@ type tokenNumbers struct {
 // maxNumber is the upper bound of numbers: a token has at most nine digits.
 const maxNumber = 900_000_000
 
-// ShareNumbers allocates token numbers from a store, so that processes do not use the same ones; with nil the process
-// numbers them itself.
-func (p *Tokenizer) ShareNumbers(in *store.Store) error {
+// UseStore allocates token numbers from a store, so that processes do not use the same ones; with nil the process
+// numbers them itself. If gateways share the store and it has a key, it also has the values of tokens.
+func (p *Tokenizer) UseStore(in *store.Store) error {
 	if in == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (p *Tokenizer) ShareNumbers(in *store.Store) error {
 	}
 	n := &tokenNumbers{bucket: kept, log: p.log}
 	p.vaults.Lease = n.lease
-	return nil
+	return p.shareVaults(in)
 }
 
 // lease implements [pii.Lease]. If the store fails, it starts at a random number in the upper half.

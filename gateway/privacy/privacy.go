@@ -24,7 +24,8 @@ import (
 )
 
 // Tokenizer replaces personal data from upstreams by tokens, and tokens in calls to upstreams by their values, according
-// to the settings. Values are kept in memory only, by principal and session. It is safe for concurrent use.
+// to the settings. Values are kept by principal and session: in memory, and sealed in a store that gateways share. It is safe for
+// concurrent use.
 type Tokenizer struct {
 	// Plugins, if set before the first call, finds further personal data.
 	Plugins PluginFinder
@@ -34,6 +35,7 @@ type Tokenizer struct {
 	cfg    *config.Config
 	kinds  []string // that Plugins finds
 	vaults pii.Vaults
+	shared *sharedVaults // nil: values are in memory only
 	log    *slog.Logger
 }
 
@@ -155,8 +157,13 @@ func detectorOptions(set config.Privacy) (*pii.Options, error) {
 	return opts, nil
 }
 
-// Close closes the recognizer.
-func (p *Tokenizer) Close() { p.rules.Load().recognizer.close() }
+// Close closes the recognizer, and stops following other gateways.
+func (p *Tokenizer) Close() {
+	p.rules.Load().recognizer.close()
+	if p.shared != nil {
+		p.shared.end()
+	}
+}
 
 // On reports whether any call may have tokens.
 func (p *Tokenizer) On() bool { return p.rules.Load().on }
@@ -185,8 +192,21 @@ func (r *rules) fieldsOf(id tool.ID) *pii.Fields {
 	return nil
 }
 
-func (p *Tokenizer) vault(ctx context.Context) *pii.Vault {
-	return p.vaults.Of(tool.Principal(ctx), tool.Session(ctx))
+// vault returns the vault of the session of ctx, with the tokens in these texts that other gateways gave.
+func (p *Tokenizer) vault(ctx context.Context, texts ...string) *pii.Vault {
+	at := pii.Place{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
+	v := p.vaults.Of(at.Principal, at.Session)
+	if p.shared != nil && slices.ContainsFunc(texts, func(text string) bool { return v.LacksToken(text) }) {
+		p.shared.refresh(at, v)
+	}
+	return v
+}
+
+// store stores the tokens of a vault that other gateways do not know. It must return before a model sees them.
+func (p *Tokenizer) store(ctx context.Context, v *pii.Vault) {
+	if p.shared != nil {
+		p.shared.store(ctx, v)
+	}
 }
 
 // Middleware replaces personal data in results by tokens, and tokens in arguments by values. It is the last middleware
@@ -212,9 +232,19 @@ func (r *rules) modeOf(upstream string) config.PrivacyMode {
 	return r.mode
 }
 
+// textsOf returns the parts of a call that may have tokens.
+func textsOf(c tool.Call) []string {
+	texts := []string{string(c.Args)}
+	for _, value := range c.Params {
+		texts = append(texts, string(value))
+	}
+	return texts
+}
+
 // redactCall makes a call with values in place of tokens, and returns its result with tokens in place of values.
 func (p *Tokenizer) redactCall(ctx context.Context, r *rules, c tool.Call, next toolcall.Handler) (tool.Result, error) {
-	v := &redaction{rules: r, vault: p.vault(ctx), id: c.Tool, mode: r.modeOf(c.Tool.Upstream), plugins: p.Plugins, counts: map[pii.Kind]int{}}
+	v := &redaction{rules: r, vault: p.vault(ctx, textsOf(c)...), store: p.store, id: c.Tool, mode: r.modeOf(c.Tool.Upstream), plugins: p.Plugins, counts: map[pii.Kind]int{}}
+	defer func() { p.store(ctx, v.vault) }()
 	c, err := v.restoreCall(c)
 	if err != nil {
 		return tool.Result{}, err
@@ -247,14 +277,18 @@ func (p *Tokenizer) Arguments(ctx context.Context, c tool.Call) (json.RawMessage
 	if !r.on || !pii.Has(string(c.Args)) {
 		return c.Args, nil
 	}
-	args, _, err := p.vault(ctx).RestoreJSON(c.Args, r.mayRestore(c.Tool))
+	args, _, err := p.vault(ctx, string(c.Args)).RestoreJSON(c.Args, r.mayRestore(c.Tool))
 	return args, err
 }
 
 // Share makes the tokens of one session of a principal valid in another one.
 func (p *Tokenizer) Share(principal, from, to string) {
-	if p.On() {
-		p.vaults.Share(principal, from, to)
+	if !p.On() {
+		return
+	}
+	p.vaults.Share(principal, from, to)
+	if p.shared != nil {
+		p.shared.share(context.Background(), pii.Place{Principal: principal, Session: to}, p.vaults.Of(principal, from))
 	}
 }
 
@@ -263,7 +297,7 @@ func (p *Tokenizer) UnknownToken(ctx context.Context, c tool.Call) string {
 	if !p.On() {
 		return ""
 	}
-	return p.vault(ctx).UnknownToken(string(c.Args))
+	return p.vault(ctx, string(c.Args)).UnknownToken(string(c.Args))
 }
 
 // Redact replaces personal data by the names of its kinds, regardless of the settings.
@@ -298,7 +332,8 @@ func (p *Tokenizer) RedactNotice(upstream string, params json.RawMessage) json.R
 // Mask replaces personal data in a model's text by tokens and returns a summary of what
 // it found, such as "2 email, 1 phone", or "". Tokens in the text stay.
 func (p *Tokenizer) Mask(ctx context.Context, text string) (clean, found string, err error) {
-	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, plugins: p.Plugins, counts: map[pii.Kind]int{}}
+	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx, text), store: p.store, id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, plugins: p.Plugins, counts: map[pii.Kind]int{}}
+	defer func() { p.store(ctx, v.vault) }()
 	ours := map[string]bool{} // before new tokens are created
 	v.rules.detector.Replace(text, &pii.Look{Only: true}, func(_ pii.Kind, value string, _ bool) (string, bool) {
 		ours[value] = v.vault.HasToken(value)
@@ -324,7 +359,7 @@ func (p *Tokenizer) Unmask(ctx context.Context, text string) (string, error) {
 		return "", &tool.Error{Kind: tool.Denied, Message: "the settings keep personal data from models",
 			Hint: "pass tokens to tools as they are: those that may have the values get them"}
 	}
-	out, _, err := p.vault(ctx).Restore(text, func(pii.Kind, []string) bool { return true })
+	out, _, err := p.vault(ctx, text).Restore(text, func(pii.Kind, []string) bool { return true })
 	if err != nil {
 		return "", restoreError(err)
 	}

@@ -18,6 +18,7 @@ import (
 type redaction struct {
 	rules *rules
 	vault *pii.Vault
+	store func(ctx context.Context, v *pii.Vault) // stores new tokens
 	id    tool.ID
 	mode  config.PrivacyMode
 	// plugins finds further data, nil without plugins.
@@ -257,5 +258,7 @@ func (p redactingPeer) hide(ctx context.Context, params json.RawMessage) (json.R
 	}
 	look := p.redaction.look(false)
 	look.Fields = nil
-	return p.redaction.rules.detector.ReplaceJSON(params, look, p.redaction.swap), nil
+	hidden := p.redaction.rules.detector.ReplaceJSON(params, look, p.redaction.swap)
+	p.redaction.store(ctx, p.redaction.vault)
+	return hidden, nil
 }

@@ -81,6 +81,7 @@ func (v *Vault) recordSent(values []Known, upstream string) {
 				continue
 			}
 			e.sent = append(e.sent, upstream)
+			v.note(e)
 			e.part = false
 			v.index.add(e)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -38,7 +37,8 @@ type Vault struct {
 	names  names
 	index  index
 	// sentTo are the upstreams that were sent values.
-	sentTo map[string]bool
+	sentTo   map[string]bool
+	exchange exchange
 }
 
 type valueKey struct {
@@ -67,6 +67,8 @@ type entry struct {
 	origins []string
 	sent    []string // the upstreams that were sent it
 	part    bool     // of a value: found through the whole value
+	adopted bool     // of another process
+	changed bool     // since the last StoreChanged
 }
 
 func newVault(limit int, lease func(size int) int) *Vault {
@@ -87,6 +89,21 @@ func (v *Vault) UnknownToken(text string) string {
 		}
 	}
 	return ""
+}
+
+// LacksToken reports whether a text has a token of which this vault has no value.
+func (v *Vault) LacksToken(text string) bool {
+	for i := range len(text) {
+		if text[i] != '[' && text[i] != '%' {
+			continue
+		}
+		if k, ok := readToken(text, i); ok {
+			if e, _ := v.look(k); e == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Token returns the token of a value that came from origin.
@@ -110,9 +127,11 @@ func (v *Vault) token(key valueKey, origin string, part bool) string {
 	case e.part && !part: // now seen as a whole value
 		e.part = false
 		v.index.add(e)
+		v.note(e)
 	}
 	if len(e.origins) < maxOrigins && !slices.Contains(e.origins, origin) {
 		e.origins = append(e.origins, origin)
+		v.note(e)
 	}
 	return e.text
 }
@@ -138,10 +157,16 @@ func (v *Vault) keep(key valueKey, part bool) *entry {
 	}
 	v.index.add(e)
 	v.bytes += len(key.value)
-	for len(v.values) > 1 && (len(v.values) > v.limit || v.bytes > maxBytes) {
+	v.note(e)
+	v.evict()
+	return e
+}
+
+// evict evicts the oldest values while there are too many. It is called with mu held.
+func (v *Vault) evict() {
+	for len(v.oldest) > 1 && (len(v.oldest) > v.limit || v.bytes > maxBytes) {
 		v.drop()
 	}
-	return e
 }
 
 // drop evicts the oldest value.
@@ -149,13 +174,19 @@ func (v *Vault) drop() {
 	e := v.oldest[0]
 	v.oldest[0] = nil
 	v.oldest = v.oldest[1:]
-	delete(v.values, e.valueKey)
 	delete(v.tokens, e.token)
 	v.bytes -= len(e.value)
+	if v.values[e.valueKey] != e { // it has another token
+		return
+	}
+	delete(v.values, e.valueKey)
 	if e.kind == Name {
 		v.names.remove(e.value)
 	}
 	v.index.remove(e)
+	if e.adopted {
+		return
+	}
 	same := sameKey{e.kind, normal(e.kind, e.value)}
 	if g := v.same[same]; g != nil {
 		if g.kept--; g.kept == 0 {
@@ -388,69 +419,4 @@ func (r *restorer) text(text string, nested int) string {
 // isQuoted reports whether a part of a text has quotes around it.
 func isQuoted(text string, start, end int) bool {
 	return start > 0 && text[start-1] == '"' && end < len(text) && text[end] == '"'
-}
-
-// maxVaults bounds the number of vaults; beyond it the least recently used one is dropped.
-const maxVaults = 256
-
-// Vaults holds the vaults of all principals and sessions. The zero value is empty. It is safe for concurrent use.
-type Vaults struct {
-	mu     sync.Mutex
-	all    map[string]*Vault
-	used   []string // least recently used first
-	leased map[string]int
-
-	// Lease, if set before the first use, keeps numbers unique beyond the life of this process.
-	Lease Lease
-}
-
-// Of returns the vault of a session of a principal.
-func (v *Vaults) Of(principal, session string) *Vault {
-	key := strconv.Quote(principal) + session
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if at := slices.Index(v.used, key); at >= 0 {
-		if at < len(v.used)-1 {
-			v.used = append(slices.Delete(v.used, at, at+1), key)
-		}
-		return v.all[key]
-	}
-	if v.all == nil {
-		v.all = map[string]*Vault{}
-	}
-	if len(v.used) == maxVaults {
-		delete(v.all, v.used[0])
-		v.used = slices.Delete(v.used, 0, 1)
-	}
-	lease := v.Lease
-	if lease == nil {
-		lease = v.lease
-	}
-	v.all[key] = newVault(maxValues, func(size int) int { return lease(principal, size) })
-	v.used = append(v.used, key)
-	return v.all[key]
-}
-
-// Share makes one session of a principal use the vault of another: tokens mean the same in both.
-func (v *Vaults) Share(principal, from, to string) {
-	vault := v.Of(principal, from)
-	v.Of(principal, to) // which makes room
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.all[strconv.Quote(principal)+to] = vault
-}
-
-// maxNumber is where numbers wrap around: a token's number has at most nine digits.
-const maxNumber = 900_000_000
-
-// lease keeps numbers unique while the process lives.
-func (v *Vaults) lease(principal string, size int) int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.leased == nil {
-		v.leased = map[string]int{}
-	}
-	base := v.leased[principal] % maxNumber
-	v.leased[principal] = base + size
-	return base
 }

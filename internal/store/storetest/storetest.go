@@ -21,7 +21,14 @@ import (
 // Connect returns a store on servers. It is closed when the test ends, if the test has not closed it.
 func Connect(t testing.TB, server natsconn.Server) *store.Store {
 	t.Helper()
-	s, err := store.Connect(store.Remote{Server: server, Logger: testutil.Logger(t)})
+	return ConnectRemote(t, store.Remote{Server: server})
+}
+
+// ConnectRemote is Connect with options.
+func ConnectRemote(t testing.TB, set store.Remote) *store.Store {
+	t.Helper()
+	set.Logger = testutil.Logger(t)
+	s, err := store.Connect(set)
 	if err != nil {
 		t.Fatal(err)
 	}
