@@ -1,14 +1,18 @@
 package main_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/internal/seal"
 	"sallyport/internal/testutil"
@@ -156,5 +160,54 @@ func TestSharedBrowserSession(t *testing.T) {
 		if err := stop(s.cmd); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestSharedLogins has two gateways of one store and key: an API key that a command stores at one is used at the other, and gone at both
+// after a logout.
+func TestSharedLogins(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 3)
+	one, two := newSharedSite(t, c, c.Creds), newSharedSite(t, c, c.Creds)
+	sealSites(t, one, two)
+	const key = "the-key-of-all"
+	server := mcp.NewServer(&mcp.Implementation{Name: "crm", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "greet"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	answer := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Key") != key {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		answer.ServeHTTP(w, r)
+	}))
+	t.Cleanup(upstream.Close)
+	for _, s := range []*flowsSite{one, two} {
+		s.addUpstream(t, fmt.Sprintf("crm: {url: %q, auth: {type: key, header: X-Key}}", upstream.URL))
+	}
+	login := one.command("auth", "login", "crm")
+	login.Stdin = strings.NewReader(key + "\n")
+	if out, err := login.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	two.wantLogin(t, "logged in")
+	if out, err := two.command("tools").CombinedOutput(); err != nil || !strings.Contains(string(out), "greet") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := two.command("auth", "logout", "crm").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	one.wantLogin(t, "not logged in")
+}
+
+// wantLogin waits until auth status says that of the upstream crm, with the login in the store.
+func (s *flowsSite) wantLogin(t *testing.T, state string) {
+	t.Helper()
+	out, err := s.command("auth", "status", "crm", "--json").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), fmt.Sprintf("%q", state)) || state == "logged in" && !strings.Contains(string(out), `"store": "store"`) {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -29,7 +29,7 @@ type Auth struct {
 	Scopes []string
 	// RedirectPort is the loopback port of the login's redirect; default any.
 	RedirectPort int
-	// Store is where tokens are kept: auto (keyring if there is one, else file), keyring, file.
+	// Store is where tokens are kept: auto (the store with store.key, else the keyring if there is one, else a file), keyring, file.
 	Store string
 	// Header is the header of an API key; default Authorization, with the scheme Bearer unless the key has another.
 	Header string

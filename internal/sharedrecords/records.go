@@ -147,9 +147,9 @@ func (r *Records) Lock(ctx context.Context, key ...string) (unlock func(), err e
 		return nil, err
 	}
 	for {
-		err := r.claims.Take(ctx, key)
+		err := r.breaker.Do(ctx, func(ctx context.Context) error { return r.claims.Take(ctx, key) })
 		if _, held := errors.AsType[*store.HeldError](err); !held && err != nil {
-			release()
+			r.unlock(ctx, key, release) // it may have been taken
 			return nil, fmt.Errorf("lock %s: %w", r.name, err)
 		} else if err == nil {
 			return func() { r.unlock(ctx, key, release) }, nil
@@ -161,17 +161,23 @@ func (r *Records) Lock(ctx context.Context, key ...string) (unlock func(), err e
 	}
 }
 
-// unlock releases a claim. If the store does not answer, that is repeated in the background until it does or is closed: others would
-// wait for it as long as this process lives.
+// unlock releases the claim and the lock of this process. If the store does not answer, the claim is released in the background when it
+// does: others would wait for it as long as this process lives.
 func (r *Records) unlock(ctx context.Context, key []string, release func()) {
 	ctx = context.WithoutCancel(ctx)
-	if r.releaseClaim(ctx, key) {
-		release()
+	released := r.releaseClaim(ctx, key)
+	release()
+	if released {
 		return
 	}
 	go func() {
-		defer release()
-		for sleep.For(ctx, Recent) == nil && !r.releaseClaim(ctx, key) {
+		for !released && sleep.For(ctx, Recent) == nil {
+			release, err := r.lockHere(ctx, nameOf(key)) // not while a caller of this process has it
+			if err != nil {
+				return
+			}
+			released = r.releaseClaim(ctx, key)
+			release()
 		}
 	}()
 }

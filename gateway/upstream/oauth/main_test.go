@@ -4,7 +4,11 @@ import (
 	"os"
 	"testing"
 
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/tlstest"
 )
 
-func TestMain(m *testing.M) { os.Exit(tlstest.M{Tests: m}.Run()) }
+func TestMain(m *testing.M) {
+	natscluster.Serve()
+	os.Exit(tlstest.M{Tests: m}.Run())
+}

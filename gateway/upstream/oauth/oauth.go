@@ -51,7 +51,7 @@ type Settings struct {
 	Scopes []string
 	// RedirectPort is the loopback port of a login's redirect; 0 is any.
 	RedirectPort int
-	// Store is "auto" (keyring if there is one, else file), "keyring" or "file"; "" is auto.
+	// Store is "auto" (Options.Records, else the keyring if there is one, else a file), "keyring" or "file"; "" is auto.
 	Store string
 	// Principal is the one who logs in, "" for a login that all share.
 	Principal string
@@ -74,6 +74,8 @@ func (s Settings) LogValue() slog.Value { return slog.StringValue(s.String()) }
 type Options struct {
 	// Dir holds the tokens; "" is [Dir] of the process's environment.
 	Dir string
+	// Records returns the logins that gateways share, nil for none. It is called when a login is needed; nil is none.
+	Records func() (Records, error)
 	// Logger gets what an operator should know, never a token; nil discards it.
 	Logger *slog.Logger
 	// Client is used for authorization servers; nil is one that connects to private
@@ -119,7 +121,10 @@ func New(settings Settings, opts *Options) *Handler {
 	h.guard = newGuard(settings.URL)
 	h.web = h.guard.client(h.opts.Client, settings)
 	h.exchange = newExchanger(h)
-	h.store = &store{dir: h.opts.Dir, id: settings.ID, url: settings.URL, principal: settings.Principal, page: settings.LoginPage, kind: settings.Store, now: h.opts.Now}
+	h.store = &store{dir: h.opts.Dir, id: settings.ID, url: settings.URL, principal: settings.Principal, page: settings.LoginPage, kind: settings.Store, now: h.opts.Now, log: h.log}
+	if settings.Store == "" || settings.Store == storeAuto {
+		h.store.shared = h.opts.Records
+	}
 	return h
 }
 

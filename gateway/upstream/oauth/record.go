@@ -28,7 +28,7 @@ type record struct {
 	Ended string `json:"ended,omitempty"`
 	// Renewable reports whether there is a refresh token.
 	Renewable bool `json:"renewable"`
-	// Store is where Secret is: file or keyring.
+	// Store is where Secret is: file, keyring or store.
 	Store string `json:"store"`
 
 	TokenURL  string `json:"token_endpoint"`
@@ -43,6 +43,9 @@ type record struct {
 	// Terms is a digest of the settings of the exchange that the token is of, "" for a login; Person is a digest of who it is of.
 	Terms  string `json:"terms,omitempty"`
 	Person string `json:"person,omitempty"`
+
+	// revision is that of a shared record when it was read, 0 for a new one.
+	revision uint64
 
 	// Secret is empty in a file when the secrets are in the keyring.
 	Secret secrets `json:"secret,omitzero"`
@@ -87,7 +90,7 @@ type Status struct {
 	// Issuer is the server that issued the tokens, Resource their resource.
 	Issuer, Resource string
 	Scopes           []string
-	// Store is "file" or "keyring".
+	// Store is "file", "keyring" or "store".
 	Store string
 	// Exchanged says that the tokens are got in exchange for that of the principal.
 	Exchanged bool

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -32,8 +33,12 @@ func Dir(env func(string) (string, bool)) string {
 }
 
 const (
+	storeAuto    = "auto"
 	storeFile    = "file"
 	storeKeyring = "keyring"
+	storeShared  = "store"
+	// recordVersion is the version of a record.
+	recordVersion = 1
 	// maxRecord bounds a file, in bytes.
 	maxRecord = 256 << 10
 )
@@ -43,8 +48,10 @@ const (
 // by its change.
 type store struct {
 	dir, id, url, principal, kind string
-	page                          string // where the principal logs in
-	key                           bool   // whether records are API keys
+	page                          string                  // where the principal logs in
+	key                           bool                    // whether records are API keys
+	shared                        func() (Records, error) // of the logins that gateways share; nil: they are here
+	log                           *slog.Logger
 	now                           func() time.Time
 
 	mu       sync.Mutex
@@ -80,8 +87,11 @@ func (s *store) path() (string, error) {
 	return filepath.Join(dir, s.name()+".json"), err
 }
 
-// readCached is like read, but only does a stat while the file is unchanged.
+// readCached is like read, but only does a stat while the file is unchanged, or uses a shared record of a moment ago.
 func (s *store) readCached() (*record, error) {
+	if s.shared != nil {
+		return s.readShared(false)
+	}
 	path, err := s.path()
 	if err != nil {
 		return nil, err
@@ -109,6 +119,9 @@ func sameFile(a, b fs.FileInfo) bool {
 
 // read returns the record with its secrets, nil if there is none.
 func (s *store) read() (*record, error) {
+	if s.shared != nil {
+		return s.readShared(true)
+	}
 	r, info, err := s.readFile()
 	if err != nil || r == nil {
 		return nil, err
@@ -127,6 +140,9 @@ func (s *store) read() (*record, error) {
 
 // readPublic returns the record without asking the keyring, nil if there is none.
 func (s *store) readPublic() (*record, error) {
+	if s.shared != nil {
+		return s.readShared(false)
+	}
 	r, _, err := s.readFile()
 	return r, err
 }
@@ -150,7 +166,7 @@ func (s *store) decode(data []byte) (*record, error) {
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, s.lostError("the stored login is damaged")
 	}
-	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url || r.Principal != s.principal || r.Key != s.key {
+	if r.Version != recordVersion || r.Upstream != s.id || r.URL != s.url || r.Principal != s.principal || r.Key != s.key {
 		return nil, s.lostError("the stored login is not for " + s.id)
 	}
 	return r, nil
@@ -215,7 +231,10 @@ func checkFolder(dir string) error {
 // write stores a record, in the keyring first if it has the secrets: if it is
 // interrupted, the stored record is complete, and no newer token is lost.
 func (s *store) write(r *record) error {
-	r.Version, r.Upstream, r.URL, r.Principal = 1, s.id, s.url, s.principal
+	r.Version, r.Upstream, r.URL, r.Principal = recordVersion, s.id, s.url, s.principal
+	if s.shared != nil {
+		return s.writeShared(r)
+	}
 	if err := s.storeSecrets(r); err != nil {
 		return fmt.Errorf("store tokens: %w", err)
 	}
@@ -276,6 +295,9 @@ func (s *store) makeFolder() (string, error) {
 
 // remove deletes the record from file and keyring, also an unreadable one.
 func (s *store) remove() error {
+	if s.shared != nil {
+		return s.removeShared()
+	}
 	path, err := s.path()
 	if err != nil {
 		return err
@@ -299,6 +321,9 @@ func (s *store) remove() error {
 // lock waits until no other process changes the record. The lock file is never
 // removed: otherwise two processes could lock different files.
 func (s *store) lock(ctx context.Context) (unlock func(), err error) {
+	if s.shared != nil {
+		return s.lockShared(ctx)
+	}
 	dir, err := s.makeFolder()
 	if err != nil {
 		return nil, fmt.Errorf("lock tokens: %w", err)

@@ -45,6 +45,8 @@ type App struct {
 	// secrets reads secret managers; see managedSecrets.
 	secrets     *secretstore.Store
 	openSecrets sync.Once
+	// logins are those of upstreams, see ShareLogins.
+	logins logins
 	// progress is what is shown now, nil for nothing.
 	progress atomic.Pointer[Progress]
 }
@@ -218,7 +220,7 @@ func (a *App) NewAuthorizer(up config.Upstream, principal, page string, subjects
 	if e := up.Auth.Exchange; e != nil && principal != "" {
 		settings.Exchange = &oauth.Exchange{Exchange: *e, Subject: func(issuer, kind string) (access.Subject, bool) { return subjects.Get(principal, issuer, kind) }}
 	}
-	opts := &oauth.Options{Dir: oauth.Dir(a.Env)}
+	opts := &oauth.Options{Dir: oauth.Dir(a.Env), Records: a.logins.records()}
 	if up.Auth.Type == config.AuthKey {
 		return oauth.NewKey(settings, up.Auth.Header, opts)
 	}

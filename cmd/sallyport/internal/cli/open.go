@@ -26,6 +26,7 @@ import (
 func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Options) (*gateway.Gateway, error) {
 	opts.Logger, opts.Version, opts.CacheDir, opts.DataDir = log, BuildVersion(), a.CacheDir(), a.DataDir()
 	opts.LockFile = filepath.Join(cfg.Dir, trust.FileName)
+	ShareLogins(a, cfg, opts.Records)
 	opts.Auth = func(up config.Upstream) upstream.Authorizer {
 		if CheckLogin(up) != nil {
 			return nil

@@ -137,6 +137,7 @@ func (a *app) authorizer(name, principal string) (oauth.Authorizer, config.Upstr
 	if err != nil {
 		return nil, config.Upstream{}, err
 	}
+	cli.ShareLogins(a.App, cfg, nil)
 	var names []string
 	for _, up := range cfg.Upstreams {
 		if up.Name == name || up.ID == name {
@@ -204,6 +205,7 @@ func (a *app) authStatus(args []string, principal string, asJSON bool) error {
 		if err != nil {
 			return err
 		}
+		cli.ShareLogins(a.App, cfg, nil)
 		for _, up := range cfg.Upstreams {
 			if up.URL != "" && !up.Disabled && (principal == "" || up.Auth.Per == config.PerPrincipal) {
 				list.Logins = append(list.Logins, loginOf(a.NewAuthorizer(up, principal, "", nil), up))
