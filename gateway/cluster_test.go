@@ -105,7 +105,7 @@ func TestLimitsOfCluster(t *testing.T) {
 	}
 	wantError(t, w.call(tool.WithPrincipal(t.Context(), "eve"), 1, "web", "get_secret"), tool.Limit, "its limit is used up")
 
-	// What cannot be counted is refused; all goes on with the server.
+	// What cannot be counted is refused, until the server answers.
 	w.servers.Kill(t, 0)
 	err := w.call(tool.WithPrincipal(t.Context(), "bob"), 0, "web", "get")
 	wantError(t, err, tool.Limit, "the store of the limit does not answer: try again later")
@@ -153,7 +153,7 @@ func TestLabelsOfCluster(t *testing.T) {
 		}
 	}
 
-	// Without the store nobody knows what a session has read elsewhere.
+	// Without the store it is not known what a session has read elsewhere.
 	w.servers.Kill(t, 0)
 	wantError(t, w.call(tool.WithSession(ada, "three"), 0, "web", "post"), tool.Denied, "may no longer send data outside")
 	w.servers.Start(t, 0)
@@ -260,6 +260,17 @@ func TestPinsOfCluster(t *testing.T) {
 		a, b := linesOf(w.locks[0]), linesOf(w.locks[1])
 		return slices.ContainsFunc(a, func(line string) bool { return strings.Contains(line, "drop") }) && slices.Equal(a, b)
 	})
+
+	// A file that is gone is written again, and unpins nothing.
+	if err := os.Remove(w.locks[1]); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, "the file is a copy again", func() bool { return slices.Equal(linesOf(w.locks[0]), linesOf(w.locks[1])) })
+	for at := range w.all {
+		if err := w.call(t.Context(), at, "firm", "get"); err != nil {
+			t.Error(err)
+		}
+	}
 
 	// Without the store nothing can be approved, and what was approved is valid.
 	w.servers.Kill(t, 0)

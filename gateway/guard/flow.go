@@ -180,7 +180,7 @@ func (g *Guard) TaintReplayed(ctx context.Context, c tool.Call) {
 	g.logUnsent(ctx, g.taint(ctx, c, resultLabels(g.labelsOf(g.policies.rules.Load(), c.Tool))))
 }
 
-// taint records the labels of a call before its data reaches anybody. It runs before the call: an upstream also sends text while the call
+// taint records the labels of a call before its data reaches the caller. It runs before the call: an upstream also sends text while the call
 // runs. After an error other gateways do not know the labels, and the call must not be made.
 func (g *Guard) taint(ctx context.Context, c tool.Call, labels []string) error {
 	if !g.policies.rules.Load().on {

@@ -78,7 +78,7 @@ func (s *sessionLabels) get(ctx context.Context, at store.Key) (all []toolcall.O
 	return all, json.Unmarshal(entry.Value, &all)
 }
 
-// add stores origins of a session beside those that it has. When it returns nil, every gateway knows them.
+// add adds origins of a session to those in the store. When it returns nil, every gateway knows them.
 func (s *sessionLabels) add(session string, origins []toolcall.Origin) error {
 	return s.breaker.Do(context.Background(), func(ctx context.Context) error {
 		_, err := s.bucket.Change(ctx, sessionLabelsKey(session), func(before store.Entry) ([]byte, error) {

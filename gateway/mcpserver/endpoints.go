@@ -128,7 +128,7 @@ func (e *Endpoints) endpoint(s *site, server *mcp.Server, ids *session.IDs, raw 
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
 	})
 	sessions := &session.Server{Options: session.Options{
-		Endpoint: s.name, IDs: ids, Store: e.sessions, Logger: e.log, Has: func(id string) bool { return hasSession(server, id) },
+		Endpoint: s.name, IDs: ids, Store: e.sessions, Logger: e.log, Server: server,
 		Sessions: mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
 			EventStore: events, SessionTimeout: sessionIdle, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
 		}),
@@ -166,16 +166,6 @@ func (e *Endpoints) serveSession(s *site, sessions http.Handler, w http.Response
 	if id != "" && r.Method == http.MethodPost && r.Context().Err() != nil {
 		e.calls.onDisconnect(sessionKey{s.name, id})
 	}
-}
-
-// hasSession reports whether a server has a session with an ID.
-func hasSession(server *mcp.Server, id string) bool {
-	for known := range server.Sessions() {
-		if known.ID() == id {
-			return true
-		}
-	}
-	return false
 }
 
 // isModern reports whether a request is of a revision without sessions. A request that

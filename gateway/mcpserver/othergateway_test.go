@@ -1,3 +1,4 @@
+//nolint:staticcheck // logging is deprecated, and still to be passed on
 package mcpserver_test
 
 import (
@@ -25,8 +26,7 @@ type balancer struct {
 	token string
 	mu    sync.Mutex
 	to    *url.URL
-	ctx   context.Context // ends with the connections to the gateway
-	cut   context.CancelFunc
+	cut   chan struct{} // is closed with the connections to the gateway
 }
 
 // use sends further requests to a gateway, and cuts the connections to the one before.
@@ -39,19 +39,24 @@ func (b *balancer) use(t *testing.T, origin string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cut != nil {
-		b.cut()
+		close(b.cut)
 	}
-	b.to = to
-	b.ctx, b.cut = context.WithCancel(t.Context())
+	b.to, b.cut = to, make(chan struct{})
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.mu.Lock()
-	to, alive := b.to, b.ctx
+	to, cut := b.to, b.cut
 	b.mu.Unlock()
 	ctx, cancel := context.WithCancel(r.Context())
-	context.AfterFunc(alive, cancel)
+	go func() {
+		select {
+		case <-cut:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	r = r.Clone(ctx)
 	r.URL.Scheme, r.URL.Host, r.Host = to.Scheme, to.Host, to.Host
 	r.Header.Set("Authorization", "Bearer "+b.token)

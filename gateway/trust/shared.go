@@ -64,6 +64,9 @@ func (s *sharedLock) update(change func(lock)) (l lock, err error) {
 	if err != nil {
 		return lock{}, err
 	}
+	if (stampOf(s.path) == fileStamp{}) {
+		s.copied = nil // that the file of one machine is gone is no decision about all tools
+	}
 	err = s.breaker.Do(context.Background(), func(ctx context.Context) error {
 		entry, err := s.bucket.Change(ctx, store.Key{"lock"}, func(before store.Entry) ([]byte, error) {
 			l = newLock()

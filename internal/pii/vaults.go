@@ -18,7 +18,7 @@ type Vaults struct {
 
 	// Lease, if set before the first use, keeps numbers unique beyond the life of this process.
 	Lease Lease
-	// Load, if set before the first use, adds what other processes know of a session to its vault, before anybody uses it.
+	// Load, if set before the first use, adds what other processes know of a session to its vault before it is used.
 	Load func(at Place, v *Vault)
 }
 

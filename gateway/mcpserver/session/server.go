@@ -7,8 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/mcpserver/stream"
 	"sallyport/internal/tool"
@@ -27,8 +30,8 @@ type Options struct {
 	Sessions http.Handler
 	// IDs are those of the server's sessions.
 	IDs *IDs
-	// Has reports whether this gateway has a session.
-	Has func(id string) bool
+	// Server has the sessions of this gateway.
+	Server *mcp.Server
 	// Prepare returns a message of a client as Sessions takes it; nil leaves it unchanged.
 	Prepare func(message []byte) []byte
 	// Store has the sessions of all gateways; with nil this gateway serves its own only.
@@ -67,7 +70,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // open opens a session, and stores it before the client has its ID.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	if s.Store != nil {
-		if m := messageOf(r); m.Method == "initialize" {
+		if m := messageOf(r, "initialize"); m.Method == "initialize" {
 			w = &watched{ResponseWriter: w, before: func(header http.Header, status int) {
 				if id := header.Get(Header); id != "" && status == http.StatusOK {
 					s.create(r.Context(), id, m.Params)
@@ -166,8 +169,18 @@ func (s *Server) adopt(r *http.Request, id string) bool {
 		delete(s.adopting, id)
 		close(a.done)
 	}()
-	a.opened = s.Has(id) || s.restore(r, id) // it may have been opened after r was refused
+	a.opened = s.has(id) || s.restore(r, id) // it may have been opened after r was refused
 	return a.opened
+}
+
+// has reports whether this gateway has a session.
+func (s *Server) has(id string) bool {
+	for known := range s.Options.Server.Sessions() {
+		if known.ID() == id {
+			return true
+		}
+	}
+	return false
 }
 
 // restore opens a session of another gateway here: with the same ID, for the same principal, and with what its client has set.
@@ -182,7 +195,7 @@ func (s *Server) restore(r *http.Request, id string) bool {
 	}
 	opened := false
 	s.IDs.open(id, func() { opened = s.send(r, "", "initialize", record.Initialize) })
-	if !opened || !s.Has(id) {
+	if !opened || !s.has(id) {
 		return false
 	}
 	s.send(r, id, "notifications/initialized", nil)
@@ -229,11 +242,13 @@ type message struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// messageOf returns the message in a request with a buffered body.
-func messageOf(r *http.Request) (m message) {
+// messageOf returns the message in a request with a buffered body, if it may be of one of these methods: most are not, and long.
+func messageOf(r *http.Request, methods ...string) (m message) {
 	data, _ := io.ReadAll(r.Body) // it is in memory
 	rewind(r)
-	_ = json.Unmarshal(data, &m) // a batch, or an invalid message, changes nothing
+	if slices.ContainsFunc(methods, func(method string) bool { return bytes.Contains(data, []byte(method)) }) {
+		_ = json.Unmarshal(data, &m) // a batch, or an invalid message, changes nothing
+	}
 	return m
 }
 
@@ -249,7 +264,7 @@ func changeOf(r *http.Request) func(*Record) {
 	if r.Method != http.MethodPost {
 		return nil
 	}
-	m := messageOf(r)
+	m := messageOf(r, "logging/setLevel", "resources/")
 	var params struct{ Level, URI string }
 	_ = json.Unmarshal(m.Params, &params) // the server refuses others
 	switch m.Method {
