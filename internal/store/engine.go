@@ -363,8 +363,8 @@ func (j *jet) usage(ctx context.Context) (records int, bytes int64, err error) {
 	return int(info.State.Msgs), int64(info.State.Bytes), nil
 }
 
-func (j *jet) subjects(ctx context.Context) (all []string, err error) {
-	info, err := j.info(ctx, jetstream.WithSubjectFilter(">"))
+func (j *jet) subjects(ctx context.Context, pattern string) (all []string, err error) {
+	info, err := j.info(ctx, jetstream.WithSubjectFilter(j.scope.subject(pattern)))
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,14 @@ func (l *Log) lastOwn(ctx context.Context, key Key) (last Entry, err error) {
 	return last, err
 }
 
+// Trim removes the records of a key with a revision of at most upTo. The removal survives a kill, but not always a loss of power.
+func (l *Log) Trim(ctx context.Context, key Key, upTo uint64) error {
+	if upTo == 0 {
+		return nil
+	}
+	return l.removeUpTo(ctx, key, upTo)
+}
+
 // Read yields the records of a key, or of all for nil, with a revision of at least from, the oldest first. The
 // iteration ends at the first error.
 func (l *Log) Read(ctx context.Context, key Key, from uint64) iter.Seq2[Entry, error] {

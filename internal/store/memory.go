@@ -191,13 +191,15 @@ func (s *memory) usage(ctx context.Context) (records int, bytes int64, err error
 	return len(s.all), s.bytes, ctx.Err()
 }
 
-func (s *memory) subjects(ctx context.Context) ([]string, error) {
+func (s *memory) subjects(ctx context.Context, pattern string) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
 	found := map[string]bool{}
 	for _, m := range s.all {
-		found[m.subject] = true
+		if matches(m.subject, pattern) {
+			found[m.subject] = true
+		}
 	}
 	return slices.Collect(maps.Keys(found)), ctx.Err()
 }

@@ -116,8 +116,8 @@ type stream interface {
 	remove(ctx context.Context, subject string, upTo uint64) error
 	// usage returns the number and the size of the messages.
 	usage(ctx context.Context) (records int, bytes int64, err error)
-	// subjects returns the subjects with messages, unordered.
-	subjects(ctx context.Context) ([]string, error)
+	// subjects returns the subjects with messages that match a pattern, unordered.
+	subjects(ctx context.Context, pattern string) ([]string, error)
 }
 
 // message is one record in a stream.
@@ -243,12 +243,23 @@ func (p place) Usage(ctx context.Context) (Usage, error) {
 }
 
 // Keys returns all keys with records, including tombstones, unordered.
-func (p place) Keys(ctx context.Context) ([]Key, error) {
+func (p place) Keys(ctx context.Context) ([]Key, error) { return p.keys(ctx, p.name+".>") }
+
+// KeysUnder returns the keys with records that extend prefix, including tombstones, unordered.
+func (p place) KeysUnder(ctx context.Context, prefix Key) ([]Key, error) {
+	subject, err := p.subject(prefix)
+	if err != nil {
+		return nil, err
+	}
+	return p.keys(ctx, subject+".>")
+}
+
+func (p place) keys(ctx context.Context, pattern string) ([]Key, error) {
 	in, err := p.stream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	subjects, err := in.subjects(ctx)
+	subjects, err := in.subjects(ctx, pattern)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ var ErrNotEmpty = errors.New("there are records already")
 // CopyTo copies all records to a store that has none, and returns their number; progress, if it is not nil, is called with it after each
 // one. A place that changes during the copy is copied as of some time after the call, logs before buckets. Keys, values and order stay the
 // same; revisions and times are new. What processes write about themselves is not copied: heartbeats, claims, the version; nor are
-// buckets with [PrivatePrefix]. The error is
+// places with [PrivatePrefix] or [FilesPrefix]. The error is
 // [ErrNotEmpty] if the other store has records. After another error it has none, or the error says why they are still there.
 func (s *Store) CopyTo(ctx context.Context, to *Store, progress func(records int)) (records int, err error) {
 	sources, err := s.sources(ctx)
@@ -111,9 +111,15 @@ func kindOf(name string) string {
 // revoked, or tokens that others have replaced.
 const PrivatePrefix = "private_"
 
+// FilesPrefix begins the names of places with files that gateways also have in their directories. No copy has them: a copy of the
+// directories has the files.
+const FilesPrefix = "files_"
+
 // isMovable reports whether another store can use the records of a stream. Alarms are set again from their schedules.
 func isMovable(name string) bool {
-	own := name == "bucket_members" || name == "bucket_schema" || strings.HasPrefix(name, "bucket_claims_") || strings.HasPrefix(name, "bucket_"+PrivatePrefix)
+	own := name == "bucket_members" || name == "bucket_schema" || strings.HasPrefix(name, "bucket_claims_")
+	_, place, _ := strings.Cut(name, "_")
+	own = own || strings.HasPrefix(place, PrivatePrefix) || strings.HasPrefix(place, FilesPrefix)
 	return slices.Contains(kinds, kindOf(name)) && !own
 }
 

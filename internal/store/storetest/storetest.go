@@ -50,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.Store) {
 		name string
 		run  func(t *testing.T, s *store.Store)
 	}{
-		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"lasts", lasts}, {"lasts removed", lastsRemoved}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deletion}, {"kept", keepLimit}, {"removed", removal}, {"schedules", schedules},
+		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"lasts", lasts}, {"lasts removed", lastsRemoved}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deletion}, {"kept", keepLimit}, {"removed", removal}, {"trimmed", trimmed}, {"schedules", schedules},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, s) })
 	}
