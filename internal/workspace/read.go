@@ -51,7 +51,7 @@ func (d *Dir) open(path string) (File, error) {
 	if err != nil {
 		_ = file.Close()
 	}
-	return f, err
+	return d.withVersion(f), err
 }
 
 func newOpenFile(path string, file *os.File) (File, error) {

@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -55,8 +57,12 @@ func (s *stage) copy(name string, c *change) (ours bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	source := &source{Reader: c.Content}
-	n, err := io.CopyN(f, source, c.Size)
+	source, to, sum := &source{Reader: c.Content}, io.Writer(f), sha256.New()
+	if s.dir.opts.Copy != nil {
+		to = io.MultiWriter(f, sum)
+	}
+	n, err := io.CopyN(to, source, c.Size)
+	c.hash = hex.EncodeToString(sum.Sum(nil))
 	closeErr := f.Close()
 	if n < c.Size {
 		return source.err == nil, fmt.Errorf("read %d of %d bytes: %w", n, c.Size, err)

@@ -18,6 +18,7 @@ import (
 // are applied, and the error is returned.
 func (d *Dir) Update(changes iter.Seq2[File, error]) (Updated, error) {
 	s := &stage{dir: d, at: map[string]int{}, made: map[string]string{}}
+	s.target = directory{s}
 	defer s.remove()
 	err := s.collect(changes)
 	if len(s.changes) > 0 {
@@ -40,6 +41,7 @@ type stage struct {
 	notes    Notes
 	refused  refusals
 	made     map[string]string
+	target   target
 	existing map[string]File // the workspace's files; folders have no version
 	odd      map[string]bool // entries that are neither file nor folder
 	bytes    int64
@@ -49,6 +51,7 @@ type stage struct {
 type change struct {
 	File
 	temp string
+	hash string // of the content; only with Options.Copy
 }
 
 func (s *stage) collect(changes iter.Seq2[File, error]) error {
@@ -107,6 +110,9 @@ func (s *stage) commit() error {
 	if err := s.syncTemps(); err != nil {
 		return err
 	}
+	if s.dir.opts.Copy != nil {
+		return s.publish()
+	}
 	unlock, err := filelock.Dir(s.dir.dir, lockPatience)
 	if err != nil {
 		return err
@@ -115,6 +121,12 @@ func (s *stage) commit() error {
 	if err := s.scan(); err != nil {
 		return err
 	}
+	s.apply()
+	return s.syncNames()
+}
+
+// apply makes the changes that the rules allow, and notes the others.
+func (s *stage) apply() {
 	slices.SortStableFunc(s.changes, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
 	for _, c := range slices.Backward(s.changes) { // content before its folder
 		if c.Gone {
@@ -129,7 +141,42 @@ func (s *stage) commit() error {
 			s.notes.Add(c.Path, why(err))
 		}
 	}
-	return s.syncNames()
+}
+
+// target is where changes are made: the directory, or a draft of them.
+type target interface {
+	// remove removes a file, or a folder without content.
+	remove(path string) error
+	mkdir(path string) error
+	// move moves a new content to its path, and returns the version of the file.
+	move(c change) (version string, err error)
+}
+
+// directory is the target of the changes that are made.
+type directory struct{ *stage }
+
+func (t directory) remove(path string) error { return t.dir.root.Remove(path) }
+
+func (t directory) mkdir(path string) error {
+	if err := t.dir.root.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+func (t directory) move(c change) (string, error) {
+	root := t.dir.root
+	if _, there := t.existing[c.Path]; there {
+		t.keepMode(c)
+	}
+	if err := root.Rename(t.name+"/"+c.temp, c.Path); err != nil {
+		return "", err
+	}
+	info, err := root.Lstat(c.Path)
+	if err != nil {
+		return "", err
+	}
+	return version(info), nil
 }
 
 // scan lists the workspace: other updates, and people, may have changed it.
@@ -148,10 +195,10 @@ func (s *stage) scan() error {
 // clear removes a file that a program removed, unless it has changed since.
 func (s *stage) clear(c change) {
 	held, there := s.existing[c.Path]
-	if !there || s.odd[c.Path] || held.Version != c.Version {
+	if !there || s.odd[c.Path] || !held.is(c.Version) {
 		return
 	}
-	if err := s.dir.root.Remove(c.Path); err == nil { // a folder that is not empty stays
+	if err := s.target.remove(c.Path); err == nil { // a folder that is not empty stays
 		s.forget(c.Path)
 	}
 }
@@ -175,7 +222,7 @@ func (s *stage) place(c change) error {
 	case c.Folder:
 		return s.mkdir(c.Path)
 	case there && held.Folder:
-		if err := s.dir.root.Remove(c.Path); err != nil {
+		if err := s.target.remove(c.Path); err != nil {
 			return errFolderThere
 		}
 		s.forget(c.Path)
@@ -207,7 +254,7 @@ func (s *stage) mkdirAll(path string) error {
 // mkdir creates a folder, replacing a file.
 func (s *stage) mkdir(path string) error {
 	if _, there := s.existing[path]; there {
-		if err := s.dir.root.Remove(path); err != nil {
+		if err := s.target.remove(path); err != nil {
 			return err
 		}
 		s.forget(path)
@@ -215,7 +262,7 @@ func (s *stage) mkdir(path string) error {
 	if len(s.existing) >= s.dir.opts.Inodes {
 		return errFull
 	}
-	if err := s.dir.root.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := s.target.mkdir(path); err != nil {
 		return err
 	}
 	s.existing[path] = File{Path: path, Folder: true}
@@ -241,22 +288,15 @@ func (s *stage) move(c change) error {
 	if s.bytes-held.Size > s.dir.opts.Bytes-c.Size || !there && len(s.existing) >= s.dir.opts.Inodes {
 		return errFull
 	}
-	if s.dir.opts.Careful && held.Version != c.Version {
+	if s.dir.opts.Careful && !held.is(c.Version) {
 		return errChanged
 	}
-	root := s.dir.root
-	if there {
-		s.keepMode(c)
-	}
-	if err := root.Rename(s.name+"/"+c.temp, c.Path); err != nil {
-		return err
-	}
-	info, err := root.Lstat(c.Path)
+	made, err := s.target.move(c)
 	if err != nil {
 		return err
 	}
 	s.bytes += c.Size - held.Size
-	s.made[c.Path] = version(info)
+	s.made[c.Path] = made
 	s.existing[c.Path] = File{Path: c.Path, Size: c.Size, Version: s.made[c.Path]}
 	return nil
 }

@@ -48,8 +48,17 @@ func (d *Dir) walk(visit func(File, error) error) error {
 		if d.opts.Hidden(f.Path) {
 			return fs.SkipDir
 		}
-		return visit(f, err)
+		return visit(d.withVersion(f), err)
 	})
+}
+
+// withVersion gives a file of a copy the version that it has on all machines.
+func (d *Dir) withVersion(f File) File {
+	if d.opts.Copy != nil && f.Version != "" {
+		f.local = f.Version
+		f.Version = d.opts.Copy.version(f.Path, f.local)
+	}
+	return f
 }
 
 // walk calls visit for all that is below dir, with the path prefix. What is removed during the walk is left out.

@@ -42,6 +42,13 @@ type File struct {
 	Version string
 	// Content reads the file once, if present. The caller of Open closes it.
 	Content io.ReadCloser
+
+	local string // the version in the directory, if Version is that of an Origin
+}
+
+// is reports whether a version is that of the file.
+func (f File) is(version string) bool {
+	return f.Version == version || f.local != "" && f.local == version
 }
 
 // Updated is the result of an update.
@@ -64,6 +71,9 @@ type Options struct {
 	Careful bool
 	// Existing requires that the directory exists.
 	Existing bool
+	// Copy makes the directory a copy of a workspace that several machines use; nil means that the directory is the
+	// workspace. All that open it in one process use the same Copy.
+	Copy *Copy
 	// ReadOnly means that nothing will be written.
 	ReadOnly bool
 	// Hidden reports paths that are left out and not changed, Fixed those that are not changed; nil means none. Both
