@@ -41,7 +41,9 @@ func (g *Gateway) openComponents(cfg *config.Config) (err error) {
 		return err
 	}
 	g.opts.OnNotice = redactLogs(g.Privacy, g.opts.OnNotice)
-	g.openSandboxes()
+	if err = g.openSandboxes(); err != nil {
+		return err
+	}
 	if g.Auditor, err = auditor.New(auditor.Options{
 		DataDir: g.opts.DataDir, Version: g.opts.Version, Purpose: g.opts.Purpose, Records: g.opts.Records, Durable: g.opts.Records != nil,
 		Settings: g.Reloader.Current(), Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) },
@@ -61,17 +63,19 @@ func (g *Gateway) openComponents(cfg *config.Config) (err error) {
 }
 
 // openSandboxes creates the components that programs run in. The sandboxes themselves are opened when the first program needs them.
-func (g *Gateway) openSandboxes() {
+func (g *Gateway) openSandboxes() (err error) {
 	g.Sandboxes = executor.NewSandboxes(executor.SandboxOptions{
 		Settings: g.Reloader.Current(), Logger: g.log, Version: g.opts.Version, Snapshots: g.opts.Snapshots, DebugLog: g.opts.DebugLog, NoPool: g.opts.NoPool,
 		Open: g.opts.openHost,
 	})
-	g.Workspaces = workspaces.New(workspaces.Options{
-		DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: g.Reloader.Current(), Directory: g.opts.Directory, Logger: g.log,
+	if g.Workspaces, err = workspaces.New(workspaces.Options{
+		Records: g.opts.Records, DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: g.Reloader.Current(), Directory: g.opts.Directory, Logger: g.log,
 		Watch: func(ctx context.Context, ws workspaces.Space, name string) workspaces.Space {
 			return g.Guard.WatchFiles(ctx, ws, name, nil)
 		},
-	})
+	}); err != nil {
+		return err
+	}
 	g.Environments = environments.New(environments.Options{
 		Settings: g.Reloader.Current(), CacheDir: g.opts.CacheDir, DataDir: g.opts.DataDir, Logger: g.log, Sandboxes: g.Sandboxes, Packages: g.Sandboxes.Packages, Usage: g.Workspaces.Usage, Writable: g.Workspaces.Writable,
 		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
@@ -79,6 +83,7 @@ func (g *Gateway) openSandboxes() {
 	g.isolated = isolation.New(isolation.Options{
 		Sandboxes: g.Sandboxes, Installer: g.Environments, Images: environments.ImagesOf(g.Environments), DataDir: g.opts.DataDir, Checkpoints: environments.CheckpointDir(g.opts.CacheDir), Profile: g.opts.Profile, Logger: g.log,
 	})
+	return nil
 }
 
 // openCatalog opens the catalog and the components that need it, and begins to connect to the upstreams.
@@ -151,6 +156,7 @@ func (g *Gateway) closeComponents() error {
 	err = errors.Join(err, g.Sandboxes.Close())
 	g.Approver.Close()
 	g.Alerts.Close()
+	g.Workspaces.Close()
 	g.History.Close()
 	g.Timeline.Close()
 	return errors.Join(err, g.Budgets.Close(), g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())

@@ -210,6 +210,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.History.Start()
 	g.Timeline.Start()
 	if opts.Purpose == "serve" {
+		g.Workspaces.Start()
 		g.Alerts.Watch(func() []alerts.Upstream { return upstreamStates(g.Catalog) }, func() []alerts.Held { return heldTools(g.Catalog) })
 	}
 	g.close = sync.OnceValue(g.closeComponents)

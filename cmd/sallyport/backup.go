@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/access"
 	"sallyport/internal/adminsock"
 	"sallyport/internal/backup"
@@ -29,7 +30,8 @@ func backupCommand(a *app) *cobra.Command {
 		Short: "write the data directory to one file",
 		Long: `Backup writes the data directory (workspaces, skills, records) to FILE, or to
 stdout for -, as a gzip-compressed tar. With store.url in the settings, the records
-come from those servers. It is safe while a gateway is running: each
+come from those servers, and all workspaces that they have are fetched to the data
+directory first. It is safe while a gateway is running: each
 file is copied at one point in time, and the records are a consistent copy from
 after backup began. The backup excludes your own folders that are mapped as
 workspaces, settings, secrets and tokens, so that a restore cannot bring back a
@@ -48,7 +50,8 @@ func restoreCommand(a *app) *cobra.Command {
 for -. The directory must be empty or absent: nothing is overwritten. An invalid
 backup is not restored at all. With store.url in the settings, the records go to
 those servers, which must have none under store.prefix: so the records of one
-machine move to servers, and back.`,
+machine move to servers, and back. The gateway that is started next brings the
+workspaces to the servers.`,
 		Example: "  sallyport restore sallyport-2026-11-22.tar.gz\n  sallyport restore --data /srv/sallyport sallyport-2026-11-22.tar.gz",
 		Args:    oneFile,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) },
@@ -115,6 +118,9 @@ func (a *app) copyRecords(ctx context.Context, from, to string) (err error) {
 		return nil
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
+	if err := workspaces.Fetch(ctx, servers, filepath.Dir(from), a.Logger(slog.LevelError)); err != nil {
+		return fmt.Errorf("fetch workspaces: %w", err)
+	}
 	return a.transfer(ctx, to, func(local *store.Store, progress func(int)) error {
 		_, err := servers.CopyTo(ctx, local, progress)
 		return err
@@ -217,6 +223,9 @@ func (a *app) restore(ctx context.Context, file string) (err error) {
 	summary, err := a.restoreFrom(ctx, from, dir)
 	if errors.Is(err, backup.ErrNotEmpty) {
 		return &tool.Error{Kind: tool.Failed, Message: dir + " is not empty", Hint: "move it away first, or restore to another directory with --data DIR", Err: err}
+	}
+	if err == nil {
+		err = workspaces.ForgetCopies(dir)
 	}
 	if err == nil && servers != nil {
 		err = a.moveRecords(ctx, dir, servers)

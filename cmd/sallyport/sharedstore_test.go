@@ -98,6 +98,10 @@ func TestSharedStore(t *testing.T) {
 func movedRecords(t *testing.T, c *natscluster.Cluster, from *flowsSite, run string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "all.tar.gz")
+	from.writeFile(t, "dir/kept.txt", "kept")
+	if err := os.RemoveAll(filepath.Join(from.dir, "sallyport", "workspaces")); err != nil { // the backup has what the store has
+		t.Fatal(err)
+	}
 	if out, err := from.command("backup", file).CombinedOutput(); err != nil {
 		t.Fatalf("backup: %v\n%s", err, out)
 	}
@@ -110,6 +114,12 @@ func movedRecords(t *testing.T, c *natscluster.Cluster, from *flowsSite, run str
 		out, err := s.command("restore", "--data", data, file).CombinedOutput()
 		if err != nil || strings.Contains(string(out), "records to the servers") != (s == other) {
 			t.Errorf("%s: restore: %v\n%s", name, err, out)
+		}
+		kept, _ := filepath.Glob(filepath.Join(data, "workspaces", "*", "default", "dir", "kept.txt"))
+		if len(kept) != 1 {
+			t.Errorf("%s: the files of a workspace: %q", name, kept)
+		} else if text, err := os.ReadFile(kept[0]); err != nil || string(text) != "kept" {
+			t.Errorf("%s: a file of a workspace: %q, %v", name, text, err)
 		}
 		testutil.Eventually(t, name+": the run is shown", time.Minute, func() bool { // busy servers may not answer at once
 			out, err := s.command("workflow", "show", "--data", data, run).CombinedOutput()

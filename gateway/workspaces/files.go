@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
@@ -146,7 +147,7 @@ func (w FileWrite) try(ws Space) (said string, again bool, err error) {
 		Path: w.Path, Size: int64(len(fresh)), Executable: old.Executable, Version: old.Version, Content: io.NopCloser(strings.NewReader(fresh)),
 	}))
 	if err != nil {
-		return "", false, &tool.Error{Kind: tool.Internal, Message: w.Path + " could not be written", Hint: "try again", Err: err}
+		return "", false, writeError(w.Path, err)
 	}
 	if _, written := updated.Versions[w.Path]; written {
 		return fmt.Sprintf("%s %s: %s, %s", w.Verb, w.Path, sanitize.Count(countLines(fresh), "line"), sanitize.Count(len(fresh), "byte")), false, nil
@@ -155,6 +156,14 @@ func (w FileWrite) try(ws Space) (said string, again bool, err error) {
 		return "", true, nil
 	}
 	return "", false, &tool.Error{Kind: tool.Limit, Message: strings.Join(updated.Notes, "; ")}
+}
+
+// writeError returns the error for a file that could not be written.
+func writeError(path string, err error) error {
+	if down := toolcall.Unavailable(err); down != nil {
+		return down
+	}
+	return &tool.Error{Kind: tool.Internal, Message: path + " could not be written", Hint: "try again", Err: err}
 }
 
 // readWhole reads a whole file.

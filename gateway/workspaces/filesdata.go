@@ -51,7 +51,11 @@ func (s *Workspaces) ListWorkspaces(ctx context.Context) ([]WorkspaceInfo, error
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "no files are kept here: there is no data directory"}
 	}
 	all := map[string]WorkspaceInfo{}
-	for _, name := range workspaceNames(filepath.Join(s.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))) {
+	names, err := s.copies.names(ctx, s.folder(ctx))
+	if err != nil {
+		return nil, openError(err)
+	}
+	for _, name := range names {
 		all[name] = WorkspaceInfo{Name: name}
 	}
 	for name := range s.opts.Settings.Load().Workspaces {
@@ -64,6 +68,9 @@ func (s *Workspaces) ListWorkspaces(ctx context.Context) ([]WorkspaceInfo, error
 
 // openExisting opens a workspace that exists.
 func (s *Workspaces) openExisting(ctx context.Context, name string) (Space, error) {
+	if s.copies.has(filepath.Join(s.folder(ctx), name)) {
+		return s.openFiles(ctx, name)
+	}
 	all, err := s.ListWorkspaces(ctx)
 	if err != nil {
 		return nil, err
@@ -171,7 +178,7 @@ func changeFile(ws Space, path, tag string, content []byte) (done WorkspaceFile,
 	}
 	updated, err := ws.Update(workspace.Changes(change))
 	if err != nil {
-		return done, false, &tool.Error{Kind: tool.Internal, Message: path + " could not be written", Hint: "try again", Err: err}
+		return done, false, writeError(path, err)
 	}
 	now, err := stat(ws, path)
 	_, written := updated.Versions[path]

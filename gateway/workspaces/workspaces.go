@@ -10,13 +10,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 	"sallyport/sandbox"
@@ -39,6 +42,8 @@ type Options struct {
 	DataDir string
 	// CacheDir and LockFile are files of the gateway.
 	CacheDir, LockFile string
+	// Records is the store. If several gateways use it, it has the workspaces, and DataDir has copies of them; nil for none.
+	Records *store.Store
 	// Settings are the settings in force.
 	Settings config.Source
 	// Directory has the groups of principals.
@@ -51,12 +56,32 @@ type Options struct {
 
 // Workspaces opens the workspaces of principals, and folders of the host mapped by the settings. It is safe for concurrent use.
 type Workspaces struct {
-	opts  Options
-	notes shownNotes
+	opts   Options
+	copies *copies // nil: the data directory has the workspaces
+	notes  shownNotes
 }
 
-// New returns the workspaces in a data directory.
-func New(opts Options) *Workspaces { return &Workspaces{opts: opts} }
+// New returns the workspaces in a data directory, and in a store that gateways share.
+func New(opts Options) (*Workspaces, error) {
+	s := &Workspaces{opts: opts}
+	if opts.DataDir == "" {
+		return s, nil
+	}
+	var err error
+	s.copies, err = openCopies(opts)
+	return s, err
+}
+
+// folder returns the directory of the caller's workspaces, "" without a data directory.
+func (s *Workspaces) folder(ctx context.Context) string {
+	if s.opts.DataDir == "" {
+		return ""
+	}
+	return filepath.Join(s.opts.DataDir, workspacesFolder, workspace.Folder(tool.Principal(ctx)))
+}
+
+// workspacesFolder is where the data directory has workspaces: a folder for each principal, in it a folder for each workspace.
+const workspacesFolder = "workspaces"
 
 // limits returns the limits in the settings.
 func (s *Workspaces) limits() sandbox.Limits {
@@ -79,24 +104,25 @@ func Name(ctx context.Context, asked string) (string, error) {
 // a data directory. Each principal has its own workspaces. careful preserves concurrent
 // changes of others.
 func (s *Workspaces) Open(ctx context.Context, name string, limits sandbox.Limits, careful bool) (Space, error) {
-	all := ""
-	if s.opts.DataDir != "" {
-		all = filepath.Join(s.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))
-	}
+	all := s.folder(ctx)
 	if m, ok := s.Mapping(ctx, name); ok {
 		return s.openMapped(name, m, all, limits)
 	}
 	if all == "" {
 		return nil, nil
 	}
-	if err := checkWorkspaceCount(all, name); err != nil {
+	if err := s.checkWorkspaceCount(ctx, all, name); err != nil {
 		return nil, err
 	}
 	opts := workspaceOptions(limits)
 	opts.Careful = careful
+	opts.Copy = s.copies.of(filepath.Join(all, name))
 	ws, err := workspace.Open(filepath.Join(all, name), opts)
 	if err != nil {
 		return nil, openError(err)
+	}
+	if err := s.copies.refresh(ctx, ws, careful); err != nil {
+		return nil, openError(errors.Join(err, ws.Close()))
 	}
 	return ws, nil
 }
@@ -119,6 +145,9 @@ func workspaceOptions(limits sandbox.Limits) workspace.Options {
 }
 
 func openError(err error) error {
+	if down := toolcall.Unavailable(err); down != nil {
+		return down
+	}
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
 		return &tool.Error{Kind: tool.Internal, Message: "the workspace could not be opened: the data directory cannot be written", Hint: "the operator's `sallyport doctor` says why", Err: err}
 	}
@@ -126,12 +155,15 @@ func openError(err error) error {
 }
 
 // checkWorkspaceCount returns an error if a new workspace would exceed the maximum number.
-func checkWorkspaceCount(all, name string) error {
+func (s *Workspaces) checkWorkspaceCount(ctx context.Context, all, name string) error {
 	if _, err := os.Lstat(filepath.Join(all, name)); !errors.Is(err, fs.ErrNotExist) {
 		return nil // other errors occur again when it is opened
 	}
-	names := workspaceNames(all)
-	if len(names) < maxWorkspaces {
+	names, err := s.copies.names(ctx, all)
+	if err != nil {
+		return openError(err)
+	}
+	if len(names) < maxWorkspaces || slices.Contains(names, name) {
 		return nil
 	}
 	return &tool.Error{
