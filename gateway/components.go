@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"sallyport/gateway/approvals"
@@ -30,6 +31,7 @@ import (
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
+	"sallyport/internal/sharedrecords"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -128,6 +130,7 @@ func (g *Gateway) openConnections() (auth func(up config.Upstream, principal str
 		return nil, nil
 	}
 	g.Connections = connections.New(connections.Options{
+		Attempts: pendingLogins(g.opts.Records, g.log),
 		Settings: g.Reloader.Current(), Site: g.opts.Site, Audit: g.Auditor.Audit, Logger: g.log,
 		Connect: func(ctx context.Context, id string) error { return g.Catalog.Connect(ctx, id) },
 		Login:   func(up config.Upstream, principal string) connections.Login { return g.opts.PersonAuth(up, principal) },
@@ -140,6 +143,18 @@ func (g *Gateway) openConnections() (auth func(up config.Upstream, principal str
 		}
 		return login
 	}, g.Connections.Await
+}
+
+// pendingLogins returns the logins that have begun at any gateway of a shared store with a key, else nil.
+func pendingLogins(in *store.Store, log *slog.Logger) oauth.Records {
+	records, err := sharedrecords.OpenSealed(in, "pending_logins", store.Limits{Records: 10_000, Record: 64 << 10, Age: 15 * time.Minute})
+	if err != nil {
+		log.Error("logins end at the gateway where they begin", "error", err)
+	}
+	if records == nil {
+		return nil
+	}
+	return records
 }
 
 // closeComponents stops running programs and then closes the components in reverse order of dependency.

@@ -198,7 +198,7 @@ func (o *person) noticeLogin() {
 		return
 	}
 	status, err := o.login.Status()
-	if err == nil && status.LoggedIn && (state.Login || status.Exchanged) && (status.Since.After(state.Since) || status.Renewed.After(state.Since)) {
+	if err == nil && status.LoggedIn && (state.Login || status.Exchanged) && (status.IsSince(state.Since) || status.Renewed.After(state.Since)) {
 		o.Reset()
 	}
 }

@@ -72,7 +72,7 @@ func (m *member) unpark() {
 		return
 	}
 	status, err := m.login.Status()
-	if err != nil || !status.LoggedIn || !status.Since.After(state.Since) && !status.Renewed.After(state.Since) {
+	if err != nil || !status.LoggedIn || !status.IsSince(state.Since) && !status.Renewed.After(state.Since) {
 		return
 	}
 	m.session.Reset()

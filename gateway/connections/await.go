@@ -44,7 +44,7 @@ func (c *Connections) Await(ctx context.Context, up config.Upstream, call tool.C
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
-		if status, err := login.Status(); err == nil && status.LoggedIn && !status.Since.Before(after) {
+		if status, err := login.Status(); err == nil && status.LoggedIn && status.IsSince(after) {
 			q.complete()
 			return nil
 		}

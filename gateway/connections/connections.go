@@ -59,8 +59,10 @@ type Options struct {
 	// Connect connects the caller to an upstream after a login, so that its tools become known.
 	Connect func(ctx context.Context, id string) error
 	// Audit records an event in the audit log.
-	Audit  func(ctx context.Context, e audit.Event) error
-	Logger *slog.Logger
+	Audit func(ctx context.Context, e audit.Event) error
+	// Attempts has the logins that have begun at any gateway, nil if they are known here only.
+	Attempts oauth.Records
+	Logger   *slog.Logger
 }
 
 const (
@@ -201,14 +203,28 @@ func (c *Connections) begin(ctx context.Context, k key, login Beginner, scopes [
 	if !isWebPage(a.Page) {
 		return "", &tool.Error{Kind: tool.Upstream, Message: "the authorization server of " + k.upstream + " names a page that is no web page"}
 	}
-	return a.State, c.keep(attempt{k, a, time.Now().Add(attemptLife)})
+	begun := attempt{k, a, time.Now().Add(attemptLife)}
+	if err := c.keep(begun); err != nil {
+		return "", err
+	}
+	return a.State, c.share(ctx, begun)
 }
 
 // Started returns the page of the authorization server for a login of the caller; false if there is no such login.
 func (c *Connections) Started(ctx context.Context, state string) (page string, ok bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	a, ok := c.attempts[state]
+	c.mu.Unlock()
+	if !ok && c.opts.Attempts != nil {
+		a, _, revision, err := c.findShared(ctx, state)
+		if err != nil {
+			c.opts.Logger.WarnContext(ctx, "find login that has begun", "error", err)
+		}
+		if err != nil || revision == 0 {
+			return "", false
+		}
+		return a.authorization.Page, true
+	}
 	if !ok || !a.isOf(ctx) {
 		return "", false
 	}
@@ -254,7 +270,10 @@ func (c *Connections) keep(a attempt) error {
 // Finish ends a login with the parameters of the redirect, once, and returns its upstream. It must be called on behalf of the
 // principal that began it: otherwise one principal could give its own account to another. Errors are *tool.Error.
 func (c *Connections) Finish(ctx context.Context, got url.Values) (id string, err error) {
-	a, ok := c.take(ctx, got.Get("state"))
+	a, ok, err := c.take(ctx, got.Get("state"))
+	if err != nil {
+		return "", err
+	}
 	if !ok {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "this is no login that you have begun here", Hint: "it may have expired, or belong to another user of this browser: connect again"}
 	}
@@ -286,15 +305,18 @@ func (c *Connections) complete(ctx context.Context, k key) error {
 }
 
 // take removes and returns a login of the caller that has begun.
-func (c *Connections) take(ctx context.Context, state string) (attempt, bool) {
+func (c *Connections) take(ctx context.Context, state string) (attempt, bool, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	a, ok := c.attempts[state]
-	if !ok || !a.isOf(ctx) {
-		return attempt{}, false
+	ok = ok && a.isOf(ctx)
+	if ok {
+		delete(c.attempts, state)
 	}
-	delete(c.attempts, state)
-	return a, true
+	c.mu.Unlock()
+	if c.opts.Attempts != nil {
+		return c.takeShared(ctx, state)
+	}
+	return a, ok, nil
 }
 
 // Disconnect ends the caller's login at an upstream: its tokens are revoked, if the server supports that, and deleted. Errors

@@ -21,13 +21,18 @@ import (
 	"sallyport/gateway/upstream/oauth/oauthtest"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
+	"sallyport/internal/sharedrecords"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
-func TestMain(m *testing.M) { os.Exit(tlstest.M{Tests: m}.Run()) }
+func TestMain(m *testing.M) {
+	natscluster.Serve()
+	os.Exit(tlstest.M{Tests: m}.Run())
+}
 
 // site is the address of the gateway's pages, which this test plays itself.
 const site = "http://127.0.0.1:9"
@@ -41,6 +46,8 @@ type house struct {
 	dir string
 	// subjects has the tokens of principals; nil for none.
 	subjects *access.Subjects
+	// logins are those that several houses share; nil for none.
+	logins *sharedrecords.Records
 }
 
 func newHouse(t *testing.T, wait string) *house {
@@ -81,6 +88,9 @@ func (h *house) authorizer(up config.Upstream, principal string) oauth.Authorize
 		settings.Exchange = &oauth.Exchange{Exchange: *e, Subject: func(issuer, kind string) (access.Subject, bool) { return h.subjects.Get(principal, issuer, kind) }}
 	}
 	opts := &oauth.Options{Dir: filepath.Join(h.dir, "auth")}
+	if h.logins != nil {
+		settings.Store, opts.Records = "auto", func() (oauth.Records, error) { return h.logins, nil }
+	}
 	if up.Auth.Type == config.AuthKey {
 		return oauth.NewKey(settings, up.Auth.Header, opts)
 	}

@@ -96,6 +96,17 @@ type Status struct {
 	Exchanged bool
 }
 
+// clockDifference is the accepted difference between the clocks of gateways.
+const clockDifference = 5 * time.Second
+
+// IsSince reports whether the login began at or after a time. That may have been at another gateway, by its clock.
+func (s Status) IsSince(t time.Time) bool {
+	if s.Store == storeShared {
+		t = t.Add(-clockDifference)
+	}
+	return !s.Since.Before(t)
+}
+
 // Status returns the stored status of the upstream's login.
 func (h *Handler) Status() (Status, error) {
 	r, err := h.store.readPublic()
