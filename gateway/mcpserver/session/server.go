@@ -242,11 +242,12 @@ type message struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// messageOf returns the message in a request with a buffered body, if it may be of one of these methods: most are not, and long.
-func messageOf(r *http.Request, methods ...string) (m message) {
+// messageOf returns the message in a request with a buffered body, if its method may contain one of these words: most do not, and are
+// long.
+func messageOf(r *http.Request, words ...string) (m message) {
 	data, _ := io.ReadAll(r.Body) // it is in memory
 	rewind(r)
-	if slices.ContainsFunc(methods, func(method string) bool { return bytes.Contains(data, []byte(method)) }) {
+	if slices.ContainsFunc(words, func(word string) bool { return bytes.Contains(data, []byte(word)) }) {
 		_ = json.Unmarshal(data, &m) // a batch, or an invalid message, changes nothing
 	}
 	return m
@@ -264,7 +265,7 @@ func changeOf(r *http.Request) func(*Record) {
 	if r.Method != http.MethodPost {
 		return nil
 	}
-	m := messageOf(r, "logging/setLevel", "resources/")
+	m := messageOf(r, "setLevel", "ubscribe")
 	var params struct{ Level, URI string }
 	_ = json.Unmarshal(m.Params, &params) // the server refuses others
 	switch m.Method {
