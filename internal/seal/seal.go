@@ -54,6 +54,14 @@ func New(key []byte, older ...[]byte) (*Key, error) {
 // ID identifies the key that seals. It is not secret.
 func (k *Key) ID() string { return fmt.Sprintf("%x", k.all[0].id) }
 
+// HasOlder reports whether there are older keys, which only open records.
+func (k *Key) HasOlder() bool { return k != nil && len(k.all) > 1 }
+
+// Sealed reports whether a record is sealed with the key that seals now, not with an older one.
+func (k *Key) Sealed(record []byte) bool {
+	return len(record) >= headerSize && record[0] == version && bytes.Equal(record[1:headerSize], k.all[0].id)
+}
+
 // String shows no key.
 func (k *Key) String() string {
 	if k == nil {

@@ -93,6 +93,9 @@ func TestRotation(t *testing.T) {
 	if _, err := before.Open(after.Seal([]byte("new"), "logins"), "logins"); !errors.Is(err, seal.ErrOtherKey) {
 		t.Errorf("the first line does not seal: %v", err)
 	}
+	if !after.HasOlder() || before.HasOlder() || after.Sealed(sealed) || !before.Sealed(sealed) || !after.Sealed(after.Seal(nil)) || after.Sealed(nil) {
+		t.Error("it is not known which key has sealed a record")
+	}
 	if before.ID() == after.ID() || strings.Contains(after.String(), strings.TrimSpace(second)) {
 		t.Error(before, after)
 	}

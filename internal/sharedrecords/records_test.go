@@ -215,3 +215,53 @@ func TestOutage(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 }
+
+// TestKeyRotation: a key that others do not have is found. With it as a second key nothing changes, and when it becomes the first one, all
+// is sealed with it, so that the old one can be removed.
+func TestKeyRotation(t *testing.T) {
+	c := natscluster.Start(t, 1)
+	old, fresh := []byte(rand.Text() + rand.Text())[:seal.Size], []byte(rand.Text() + rand.Text())[:seal.Size]
+	with := func(key []byte, older ...[]byte) *store.Store {
+		t.Helper()
+		k, err := seal.New(key, older...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return connect(t, c, k)
+	}
+	ctx, first := t.Context(), with(old)
+	for _, s := range []*store.Store{first, with(old), with(old, fresh)} {
+		if err := sharedrecords.CheckKey(ctx, s); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := sharedrecords.CheckKey(ctx, with(fresh)); !errors.Is(err, sharedrecords.ErrKey) {
+		t.Errorf("another key: %v", err)
+	}
+	for i := range 5 {
+		if ok, err := open(t, first).Put(ctx, []byte("a login"), 0, fmt.Sprint(i)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	next := with(fresh, old)
+	if err := sharedrecords.CheckKey(ctx, next); err != nil {
+		t.Error(err)
+	}
+	for i, want := range []int{5, 0} {
+		if n, err := open(t, next).Reseal(ctx); n != want || err != nil {
+			t.Errorf("pass %d: %d are sealed again, %v", i, n, err)
+		}
+	}
+	last := with(fresh)
+	if err := sharedrecords.CheckKey(ctx, last); err != nil {
+		t.Error(err)
+	}
+	for i := range 5 {
+		if data, _, err := open(t, last).Get(ctx, true, fmt.Sprint(i)); string(data) != "a login" || err != nil {
+			t.Errorf("without the old key: %q, %v", data, err)
+		}
+	}
+	if data, _, err := open(t, first).Get(ctx, true, "0"); !errors.Is(err, seal.ErrOtherKey) {
+		t.Errorf("with the old key only: %q, %v", data, err)
+	}
+}

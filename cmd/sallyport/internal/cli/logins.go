@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
@@ -46,9 +48,36 @@ func (l *logins) records() func() (oauth.Records, error) {
 }
 
 func openLogins(records *store.Store) (oauth.Records, error) {
-	in, err := sharedrecords.OpenSealed(records, "logins", store.Limits{Records: 100_000, Bytes: 256 << 20, Record: 256 << 10, Keep: true})
+	in, err := loginRecords(records)
 	if in == nil {
 		return nil, errors.Join(errors.New("the store has no key for logins"), err)
 	}
 	return in, err
+}
+
+func loginRecords(records *store.Store) (*sharedrecords.Records, error) {
+	return sharedrecords.OpenSealed(records, "logins", store.Limits{Records: 100_000, Bytes: 256 << 20, Record: 256 << 10, Keep: true})
+}
+
+// sessionAge is how long the record of a session stays in the store after its last use; sessions end earlier.
+const sessionAge = 8 * 24 * time.Hour
+
+// SessionRecords returns the browser sessions in a store that gateways share, nil without a key.
+func SessionRecords(records *store.Store) (*sharedrecords.Records, error) {
+	return sharedrecords.OpenSealed(records, "sessions", store.Limits{Age: sessionAge, Record: 64 << 10})
+}
+
+// Reseal seals logins and sessions that are sealed with an older key of the store with the first one, and returns their number.
+func Reseal(ctx context.Context, records *store.Store) (n int, err error) {
+	for _, open := range []func(*store.Store) (*sharedrecords.Records, error){loginRecords, SessionRecords} {
+		in, err := open(records)
+		if in == nil || err != nil {
+			return n, err
+		}
+		more, err := in.Reseal(ctx)
+		if n += more; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/sharedrecords"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -53,7 +54,10 @@ func (a *app) storeState(ctx context.Context, cfg *config.Config) (state store.S
 		return state, 0, err
 	}
 	defer func() { _ = records.Close() }() // it was only read
-	if state, err = records.State(ctx); err != nil {
+	if state, err = records.State(ctx); err == nil {
+		err = sharedrecords.CheckKey(ctx, records)
+	}
+	if err != nil {
 		return state, 0, &tool.Error{Kind: tool.Busy, Message: err.Error(), Err: err}
 	}
 	for _, one := range records.Members() {

@@ -19,7 +19,8 @@ import (
 type callers struct {
 	tokens   *access.Tokens
 	sessions *access.Sessions
-	seal     *seal.Key // nil: what is private stays with this gateway
+	seal     *seal.Key    // nil: what is private stays with this gateway
+	sealed   *store.Store // has what is private, nil without a key
 }
 
 // openCallers opens the tokens and sessions of a data directory, or those in a store that gateways share, nil for none.
@@ -39,15 +40,43 @@ func (a *app) openCallers(ctx context.Context, records *store.Store, log *slog.L
 	if c.seal = records.Seal(); c.seal == nil {
 		return c, nil
 	}
-	shared, err := sharedrecords.OpenSealed(records, "sessions", store.Limits{Age: sessionAge, Record: 64 << 10})
+	c.sealed = records
+	shared, err := cli.SessionRecords(records)
 	if err == nil {
 		c.sessions = access.NewSharedSessions(c.tokens, shared, log)
 	}
 	return c, err
 }
 
-// sessionAge is how long the record of a session stays in the store after its last use; sessions end earlier.
-const sessionAge = 8 * 24 * time.Hour
+// checkSeal checks the key of a store that gateways share, and seals again what an older key of the file has sealed. While the store does
+// not answer it is tried again.
+func checkSeal(ctx context.Context, records *store.Store, log *slog.Logger) {
+	for {
+		err := sharedrecords.CheckKey(ctx, records)
+		if err == nil && records.Seal().HasOlder() {
+			err = reseal(ctx, records, log)
+		}
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return
+		case errors.Is(err, sharedrecords.ErrKey) || errors.Is(err, seal.ErrOtherKey):
+			log.Error("logins and sessions in the store cannot be used", "error", err)
+			return
+		}
+		log.Debug("the key of the store cannot be checked", "error", err)
+		if sleep.For(ctx, moveInterval) != nil {
+			return
+		}
+	}
+}
+
+func reseal(ctx context.Context, records *store.Store, log *slog.Logger) error {
+	n, err := cli.Reseal(ctx, records)
+	if err == nil {
+		log.Info("all logins and sessions are sealed with the first key of store.key", "resealed", n)
+	}
+	return err
+}
 
 // moveInterval is the time between attempts to move tokens to a store that does not answer.
 const moveInterval = 5 * time.Second

@@ -304,6 +304,9 @@ func (a *app) startBackground(ctx context.Context, s *service, d *httpListener, 
 	if s.standby != nil {
 		work.Go(func() { s.standby.run(ctx) })
 	}
+	if s.callers.sealed != nil {
+		work.Go(func() { checkSeal(ctx, s.callers.sealed, s.log) })
+	}
 	pages := a.newLocalPages(ctx, s, d)
 	closeControl := a.OpenControl(s.log, pages.withLoginCodes(s.api))
 	return func() {
