@@ -79,7 +79,7 @@ func (g *Gateway) openSandboxes() (err error) {
 		return err
 	}
 	g.Environments = environments.New(environments.Options{
-		Settings: g.Reloader.Current(), CacheDir: g.opts.CacheDir, DataDir: g.opts.DataDir, Logger: g.log, Sandboxes: g.Sandboxes, Packages: g.Sandboxes.Packages, Usage: g.Workspaces.Usage, Writable: g.Workspaces.Writable,
+		Settings: g.Reloader.Current(), CacheDir: g.opts.CacheDir, DataDir: g.opts.DataDir, Records: g.opts.Records, Logger: g.log, Sandboxes: g.Sandboxes, Packages: g.Sandboxes.Packages, Usage: g.Workspaces.Usage, Writable: g.Workspaces.Writable,
 		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
 	})
 	g.isolated = isolation.New(isolation.Options{

@@ -5,12 +5,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"sallyport/gateway"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
+	"sallyport/internal/store/storetest"
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/packageindex"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
@@ -121,5 +126,44 @@ func TestBasePattern(t *testing.T) {
 	}
 	if got := run(execution.Program{Environment: writable + "/three"}); !strings.Contains(got, "could not be made") {
 		t.Errorf("in a workspace that programs can change: %s", got)
+	}
+}
+
+// TestPackagesOfCluster: what a model installs at one gateway of a store is installed at the others when a program of the same principal
+// needs it, also at one that starts later.
+func TestPackagesOfCluster(t *testing.T) {
+	cfg := withRunsc(t, settings(nil))
+	cfg.Environments = map[string]config.Environment{
+		"data": {Python: config.PythonPackages{Index: packageindex.Serve(t, "alpha", "beta")}, Install: true},
+	}
+	t.Setenv("SSL_CERT_FILE", tlstest.Authority(t))
+	servers, cache := natscluster.Start(t, 1), cacheFolder(t)
+	start := func() *gateway.Gateway {
+		return open(t, cfg, &gateway.Options{DataDir: t.TempDir(), CacheDir: cache, Records: storetest.Connect(t, servers.Server(""))})
+	}
+	run := func(g *gateway.Gateway, principal, code string) execution.Result {
+		t.Helper()
+		e, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), principal), execution.Program{Code: code, Environment: "data"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	one, two := start(), start()
+	var work sync.WaitGroup
+	for name, g := range map[string]*gateway.Gateway{"alpha": one, "beta": two} {
+		work.Go(func() {
+			if _, err := g.Environments.InstallPackages(tool.WithPrincipal(t.Context(), "ann"), environments.Packages{Names: []string{name}, Environment: "data"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	for _, g := range []*gateway.Gateway{one, two, start()} {
+		testutil.Eventually(t, "a program imports both", time.Minute, func() bool {
+			r := run(g, "ann", "import alpha, beta; alpha.NAME + ', ' + beta.NAME")
+			return r.Status == sandbox.OK && r.Text() == "alpha is here, beta is here"
+		})
+		wantText(t, run(g, "ben", "import alpha"), sandbox.Failed, "alpha is not installed")
 	}
 }

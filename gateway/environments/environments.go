@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -50,6 +51,8 @@ type Options struct {
 	CacheDir string
 	// DataDir stores which packages are kept; with "" none are.
 	DataDir string
+	// Records has the packages that models have installed at several gateways, if they share it.
+	Records *store.Store
 	Logger  *slog.Logger
 	// Sandboxes runs the installation of packages.
 	Sandboxes Sandboxes
@@ -78,6 +81,7 @@ type Environments struct {
 	listed  listings
 	turns   chan struct{} // of builds on a worker, whose capacity is how many run at once; nil on a gateway
 	lease   *lease
+	shared  *sharedPackages // nil on one gateway
 	work    sync.WaitGroup
 	quit    context.Context //nolint:containedctx // ends with the gateway: a build belongs to no request
 	stop    context.CancelFunc
@@ -133,12 +137,18 @@ func New(opts Options) *Environments {
 	e := &Environments{opts: opts, builds: map[recipe]*building{}, extras: map[extraKey][]string{}, loaded: map[string]bool{}, installLocks: map[extraKey]chan struct{}{}}
 	e.lease = &lease{cacheDir: opts.CacheDir, log: opts.Logger}
 	e.quit, e.stop = context.WithCancel(context.Background())
+	if err := openShared(e); err != nil { // for an invalid name only
+		opts.Logger.Error("packages that models install are not shared", "error", err)
+	}
 	return e
 }
 
 // Close cancels builds and waits for them. Other processes may then remove what this one has used, once it is old.
 func (e *Environments) Close() {
 	e.stop()
+	if e.shared != nil {
+		e.shared.end()
+	}
 	e.work.Wait()
 	e.lease.close()
 }

@@ -28,7 +28,7 @@ type Packages struct {
 const maxExtras = 50
 
 // InstallPackages adds packages to an environment for the caller (tool.Principal) only,
-// from the next program until the gateway ends. It returns text for the model. Errors are *tool.Error.
+// from the next program until the gateway ends, or at all gateways of a store. It returns text for the model. Errors are *tool.Error.
 func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string, error) {
 	interpreter, name, err := e.packagesOf(ctx, p)
 	if err != nil {
@@ -51,10 +51,8 @@ func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string,
 	if err != nil {
 		return "", err
 	}
-	if settings.Keep {
-		if err := e.saveKept(tool.Principal(ctx)); err != nil {
-			return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but not kept", Hint: "they are gone when the gateway ends", Err: err}
-		}
+	if err := save(ctx, e, tool.Principal(ctx), settings.Keep); err != nil {
+		return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but not kept", Hint: "they are gone when the gateway ends", Err: err}
 	}
 	all, err := packagesIn(made, interpreter)
 	if err != nil {
