@@ -59,6 +59,7 @@ func (s *Store) LoadShared(name string, version int) (Skill, error) {
 // SharedStamp is Stamp for the shared skills.
 func (s *Store) SharedStamp() string {
 	stamp := s.stamp(sharedFolder)
+	defer s.shared.lock()()
 	if info, err := os.Stat(filepath.Join(s.dir, sharedFolder, pins)); err == nil {
 		stamp += info.ModTime().String()
 	}
@@ -103,6 +104,12 @@ func (s *Store) RemoveShared(name string) error {
 
 // approvedDigests returns the approved digests of a name, the newest last.
 func (s *Store) approvedDigests(name string) []string {
+	defer s.shared.lock()()
+	return s.digestsHere(name)
+}
+
+// digestsHere reads the digests in the directory.
+func (s *Store) digestsHere(name string) []string {
 	for line := range strings.Lines(s.readPins()) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name {
 			return fields[1:]
@@ -128,6 +135,9 @@ func (s *Store) readPins() string {
 
 // pin adds an approved digest of a name; "" removes all of them.
 func (s *Store) pin(name, digest string) error {
+	if s.shared != nil {
+		return s.shared.write(sharedFolder, pins, func() string { return s.pinned(name, digest) })
+	}
 	root, err := s.openFolder(sharedFolder, true)
 	if err != nil {
 		return err
@@ -138,7 +148,21 @@ func (s *Store) pin(name, digest string) error {
 		return err
 	}
 	defer unlock()
-	known := s.approvedDigests(name)
+	temp := tempPrefix + rand.Text()
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(s.pinned(name, digest))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, root.Remove(temp))
+	}
+	return cmp.Or(root.Rename(temp, pins), syncDir(root, "."))
+}
+
+// pinned returns the pins with a digest more, or without those of a name.
+func (s *Store) pinned(name, digest string) string {
+	known := s.digestsHere(name)
 	var b strings.Builder
 	for line := range strings.Lines(s.readPins()) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] != name {
@@ -149,14 +173,5 @@ func (s *Store) pin(name, digest string) error {
 		known = append(slices.DeleteFunc(known, func(d string) bool { return d == digest }), digest)
 		fmt.Fprintln(&b, name, strings.Join(known[max(0, len(known)-MaxVersions-1):], " "))
 	}
-	temp := tempPrefix + rand.Text()
-	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(b.String())
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, root.Remove(temp))
-	}
-	return cmp.Or(root.Rename(temp, pins), syncDir(root, "."))
+	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sallyport/internal/testutil/natscluster"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	natscluster.Serve()
 	if dir := os.Getenv("SKILL_TEST_WRITER"); dir != "" {
 		writeUntilKilled(dir)
 	}

@@ -21,10 +21,13 @@ import (
 
 // Store is a directory of skills: a folder per owner, in it a folder per skill.
 // It is safe for concurrent use, and several processes may use one directory.
-type Store struct{ dir string }
+type Store struct {
+	dir    string
+	shared *sharing // nil: the directory has the skills
+}
 
 // New returns the store in a directory, which is created on the first write.
-func New(dir string) *Store { return &Store{dir} }
+func New(dir string) *Store { return &Store{dir: dir} }
 
 const (
 	versions   = ".versions"
@@ -54,6 +57,17 @@ func (s *Store) load(folder, name string, version int) (Skill, error) {
 	if plain, err := Name(name); err != nil || plain != name {
 		return Skill{}, ErrNotFound
 	}
+	asked := s.shared.refresh(folder, false)
+	found, err := s.loadHere(folder, name, version)
+	if errors.Is(err, ErrNotFound) && !asked && s.shared.refresh(folder, true) {
+		return s.loadHere(folder, name, version)
+	}
+	return found, err
+}
+
+// loadHere loads a skill from the directory.
+func (s *Store) loadHere(folder, name string, version int) (Skill, error) {
+	defer s.shared.lock()()
 	root, err := s.openFolder(folder, false)
 	if err != nil {
 		return Skill{}, ErrNotFound
@@ -138,6 +152,13 @@ func isFile(at string, entry fs.DirEntry) bool {
 func (s *Store) Names(owner string) []string { return s.names(workspace.Folder(owner)) }
 
 func (s *Store) names(folder string) []string {
+	s.shared.refresh(folder, false)
+	defer s.shared.lock()()
+	return s.namesHere(folder)
+}
+
+// namesHere lists the skills in the directory.
+func (s *Store) namesHere(folder string) []string {
 	root, err := s.openFolder(folder, false)
 	if err != nil {
 		return nil
@@ -164,6 +185,8 @@ func (s *Store) names(folder string) []string {
 func (s *Store) Stamp(owner string) string { return s.stamp(workspace.Folder(owner)) }
 
 func (s *Store) stamp(folder string) string {
+	s.shared.refresh(folder, false)
+	defer s.shared.lock()()
 	root, err := s.openFolder(folder, false)
 	if err != nil {
 		return ""
@@ -202,6 +225,7 @@ func (s *Store) Versions(owner, name string) []int {
 	if err != nil {
 		return nil
 	}
+	defer s.shared.lock()()
 	root, err := s.openFolder(workspace.Folder(owner), false)
 	if err != nil {
 		return nil
@@ -223,6 +247,9 @@ func (s *Store) save(folder string, one Skill) (_ Skill, err error) {
 	one.Version = max(one.Version, 1)
 	if err := one.Check(); err != nil {
 		return Skill{}, err
+	}
+	if s.shared != nil {
+		return s.shared.save(s, folder, one)
 	}
 	root, err := s.openFolder(folder, true)
 	if err != nil {
@@ -262,7 +289,7 @@ func (s *Store) number(root *os.Root, folder string, one *Skill) error {
 		one.Version = max(one.Version, before.Version+1)
 	case !errors.Is(err, ErrNotFound):
 		one.Version++ // a folder that cannot be read is kept all the same
-	case len(s.names(folder)) >= MaxSkills:
+	case len(s.namesHere(folder)) >= MaxSkills:
 		return ErrFull
 	}
 	return nil
@@ -354,6 +381,9 @@ func syncDir(root *os.Root, at string) error {
 func (s *Store) Remove(owner, name string) error { return s.remove(workspace.Folder(owner), name) }
 
 func (s *Store) remove(folder, name string) error {
+	if s.shared != nil {
+		return s.shared.remove(folder, name)
+	}
 	if _, err := s.load(folder, name, 0); errors.Is(err, ErrNotFound) {
 		return err
 	}

@@ -33,6 +33,8 @@ type Origin interface {
 var (
 	// ErrOutdated: there are newer commits.
 	ErrOutdated = errors.New("others have changed the workspace meanwhile")
+	// ErrPartial: not all changes can be made, for example because a file has changed; none is.
+	ErrPartial = errors.New("not all changes can be made")
 	// ErrDamaged: a record or a content of the workspace cannot be read.
 	ErrDamaged = errors.New("a record of the workspace is damaged")
 	// ErrNewer: a record was written by a newer version.

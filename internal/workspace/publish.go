@@ -52,9 +52,13 @@ func (s *stage) publishOnce(ctx context.Context, saved *saves) error {
 		return err
 	}
 	plan := newDraft(s)
+	s.partial = false
 	s.target = plan
 	s.apply()
 	s.target = directory{s}
+	if s.dir.opts.All && s.partial {
+		return ErrPartial
+	}
 	if len(plan.steps) == 0 {
 		return nil
 	}
@@ -248,7 +252,7 @@ func (v *saves) all(ctx context.Context, refs map[string]string) error {
 	work.Wait()
 	full := map[string]bool{}
 	for i, err := range errs {
-		if errors.Is(err, ErrStoreFull) {
+		if errors.Is(err, ErrStoreFull) && !v.stage.dir.opts.All {
 			full[v.stage.changes[i].hash] = true
 		} else if err != nil {
 			return err

@@ -300,7 +300,7 @@ func (r *refreshing) putAside() error {
 			return err
 		}
 	}
-	r.copy.log.Warn("files of a workspace differ from those in the store: they are moved away", "folder", folder, "files", len(r.aside))
+	r.copy.log.Warn("files of a directory differ from those in the store: they are moved away", "folder", folder, "files", len(r.aside))
 	return nil
 }
 
@@ -435,7 +435,7 @@ func (r *refreshing) commitOwn(ctx context.Context) error {
 		lines[i].By = at.ID
 	}
 	if r.first {
-		r.copy.log.Info("files of a workspace are now in the store", "directory", r.dir.dir, "files", len(entries))
+		r.copy.log.Info("files of a directory are now in the store", "directory", r.dir.dir, "files", len(entries))
 	}
 	return r.copy.note(r.dir.root, at, lines)
 }

@@ -42,6 +42,7 @@ type stage struct {
 	refused  refusals
 	made     map[string]string
 	target   target
+	partial  bool            // a change cannot be made
 	existing map[string]File // the workspace's files; folders have no version
 	odd      map[string]bool // entries that are neither file nor folder
 	bytes    int64
@@ -138,6 +139,7 @@ func (s *stage) apply() {
 			continue
 		}
 		if err := s.place(c); err != nil {
+			s.partial = true
 			s.notes.Add(c.Path, why(err))
 		}
 	}
@@ -196,11 +198,14 @@ func (s *stage) scan() error {
 func (s *stage) clear(c change) {
 	held, there := s.existing[c.Path]
 	if !there || s.odd[c.Path] || !held.is(c.Version) {
+		s.partial = true
 		return
 	}
-	if err := s.target.remove(c.Path); err == nil { // a folder that is not empty stays
-		s.forget(c.Path)
+	if err := s.target.remove(c.Path); err != nil { // a folder that is not empty stays
+		s.partial = true
+		return
 	}
+	s.forget(c.Path)
 }
 
 func (s *stage) forget(path string) {

@@ -69,6 +69,8 @@ type Options struct {
 	Sync bool
 	// Careful makes Update keep a file that has changed since the program read it (File.Version).
 	Careful bool
+	// All makes Update apply all changes, or none: the error is then [ErrPartial]. It needs Copy.
+	All bool
 	// Existing requires that the directory exists.
 	Existing bool
 	// Copy makes the directory a copy of a workspace that several machines use; nil means that the directory is the

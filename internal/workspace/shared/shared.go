@@ -20,6 +20,8 @@ import (
 const (
 	// maxBytes bounds the contents of all workspaces, maxLogBytes their commits.
 	maxBytes, maxLogBytes = 4 << 30, 256 << 20
+	// maxSkillBytes bounds the contents of all skills.
+	maxSkillBytes = 512 << 20
 	// chunkSize is the maximum size of a record, in bytes.
 	chunkSize = 1 << 20
 )
@@ -42,14 +44,26 @@ func (id ID) key() store.Key { return store.Key{id.Folder, id.Name} }
 
 // Open returns the workspaces in a store; nil for a store of one process.
 func Open(in *store.Store) (*Workspaces, error) {
+	return open(in, "workspaces", "contents", maxBytes)
+}
+
+// OpenSkills returns the folders of skills in a store, as workspaces with the name [SkillsName]; nil for a store of one process.
+func OpenSkills(in *store.Store) (*Workspaces, error) {
+	return open(in, "skills", "skill_contents", maxSkillBytes)
+}
+
+// SkillsName is the name of the folders of skills.
+const SkillsName = "skills"
+
+func open(in *store.Store, name, contentsName string, size int64) (*Workspaces, error) {
 	if !in.Shared() {
 		return nil, nil
 	}
-	log, err := in.Log(store.FilesPrefix+"workspaces", store.Limits{Records: 1_000_000, Bytes: maxLogBytes, Record: chunkSize + headSize, Keep: true})
+	log, err := in.Log(store.FilesPrefix+name, store.Limits{Records: 1_000_000, Bytes: maxLogBytes, Record: chunkSize + headSize, Keep: true})
 	if err != nil {
 		return nil, err
 	}
-	contents, err := in.Bucket(store.FilesPrefix+"contents", store.Limits{Records: 4_000_000, Bytes: maxBytes, Record: chunkSize, Keep: true})
+	contents, err := in.Bucket(store.FilesPrefix+contentsName, store.Limits{Records: 4_000_000, Bytes: size, Record: chunkSize, Keep: true})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +71,7 @@ func Open(in *store.Store) (*Workspaces, error) {
 	if err != nil {
 		return nil, err
 	}
-	claims, err := in.Claims("workspaces")
+	claims, err := in.Claims(name)
 	return &Workspaces{log, contents, claims, clock}, err
 }
 
@@ -77,8 +91,8 @@ func (w *Workspaces) Names(ctx context.Context, folder string) (names []string, 
 	return names, nil
 }
 
-// folderName matches the names that [workspace.Folder] returns.
-var folderName = regexp.MustCompile(`^([a-z0-9][a-z0-9_-]{0,63}|\+[0-9a-f]{32})$`)
+// folderName matches the names that [workspace.Folder] returns, and those of the folders of shared skills.
+var folderName = regexp.MustCompile(`^([a-z0-9][a-z0-9_-]{0,63}|\+[0-9a-f]{32}|\+[a-z]{1,31})$`)
 
 // All returns all workspaces.
 func (w *Workspaces) All(ctx context.Context) (all []ID, err error) {
