@@ -100,9 +100,11 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	}
 	g.Guard.Catalog = g.Catalog
 	g.View = &confine.View{Endpoints: g.Endpoints, Catalog: g.Catalog, Policy: g.Guard, Groups: g.opts.Directory.Groups}
-	g.Skills = skills.New(skills.Options{
-		DataDir: g.opts.DataDir, Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, Environments: g.Environments, History: g.History, Auditor: g.Auditor, Guard: g.Guard, Directory: g.opts.Directory,
-	})
+	if g.Skills, err = skills.New(skills.Options{
+		Records: g.opts.Records, Serving: g.opts.Purpose == "serve", DataDir: g.opts.DataDir, Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, Environments: g.Environments, History: g.History, Auditor: g.Auditor, Guard: g.Guard, Directory: g.opts.Directory,
+	}); err != nil {
+		return err
+	}
 	g.Replay = replay.New(replay.Options{Settings: g.Reloader.Current(), Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
 	g.Searcher, err = toolsearch.New(toolsearch.Options{
 		Catalog: g.Catalog, Guard: g.Guard, Endpoints: g.Endpoints, Upstreams: g.View.Visible, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Records: g.opts.Records, Meter: &g.meter, Telemetry: g.Telemetry,

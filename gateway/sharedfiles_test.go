@@ -14,6 +14,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/skills"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/store"
 	"sallyport/internal/store/storetest"
@@ -144,6 +145,33 @@ func TestSharedWorkspaces(t *testing.T) {
 	testutil.Eventually(t, "the other gateway has the store", time.Minute, func() bool { return two.records.Available() == nil })
 	if _, text := two.content(ada, t, "d/x"); text != "again" {
 		t.Errorf("%q", text)
+	}
+}
+
+// TestSharedSkills: a skill that was saved at one gateway is listed and imported at another.
+func TestSharedSkills(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	one, two := join(t, c, ""), join(t, c, "")
+	ada, bob := tool.WithPrincipal(t.Context(), "ada"), tool.WithPrincipal(t.Context(), "bob")
+	if list, err := two.Skills.ListSkills(ada, ""); err != nil || !strings.Contains(list, "No skills") {
+		t.Errorf("%q, %v", list, err)
+	}
+	for i := range 2 {
+		draft := skills.SkillDraft{Name: "weekly-report", Description: "Write the weekly report.", Code: fmt.Sprintf("def report():\n    return 'version %d'\n", i+1)}
+		said, err := []*member{one, two}[i].Skills.SaveSkill(ada, draft)
+		if err != nil || !strings.Contains(said, fmt.Sprintf("version %d", i+1)) {
+			t.Fatalf("%q, %v", said, err)
+		}
+	}
+	for _, m := range []*member{two, one} {
+		testutil.Eventually(t, "the skill can be imported", 10*time.Second, func() bool {
+			return m.program(ada, t, "from skills.weekly_report import report\nprint(report())") == "version 2\n"
+		})
+	}
+	if list, err := one.Skills.ListSkills(bob, ""); err != nil || !strings.Contains(list, "No skills") {
+		t.Errorf("of another principal: %q, %v", list, err)
 	}
 }
 

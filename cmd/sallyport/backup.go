@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/access"
 	"sallyport/internal/adminsock"
 	"sallyport/internal/backup"
+	"sallyport/internal/skill"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -30,8 +31,8 @@ func backupCommand(a *app) *cobra.Command {
 		Short: "write the data directory to one file",
 		Long: `Backup writes the data directory (workspaces, skills, records) to FILE, or to
 stdout for -, as a gzip-compressed tar. With store.url in the settings, the records
-come from those servers, and all workspaces that they have are fetched to the data
-directory first. It is safe while a gateway is running: each
+come from those servers, and all workspaces and skills that they have are fetched to
+the data directory first. It is safe while a gateway is running: each
 file is copied at one point in time, and the records are a consistent copy from
 after backup began. The backup excludes your own folders that are mapped as
 workspaces, settings, secrets and tokens, so that a restore cannot bring back a
@@ -51,7 +52,7 @@ for -. The directory must be empty or absent: nothing is overwritten. An invalid
 backup is not restored at all. With store.url in the settings, the records go to
 those servers, which must have none under store.prefix: so the records of one
 machine move to servers, and back. The gateway that is started next brings the
-workspaces to the servers.`,
+workspaces and skills to the servers.`,
 		Example: "  sallyport restore sallyport-2026-11-22.tar.gz\n  sallyport restore --data /srv/sallyport sallyport-2026-11-22.tar.gz",
 		Args:    oneFile,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) },
@@ -118,13 +119,29 @@ func (a *app) copyRecords(ctx context.Context, from, to string) (err error) {
 		return nil
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	if err := workspaces.Fetch(ctx, servers, filepath.Dir(from), a.Logger(slog.LevelError)); err != nil {
-		return fmt.Errorf("fetch workspaces: %w", err)
+	if err := a.fetchFiles(ctx, servers, filepath.Dir(from)); err != nil {
+		return err
 	}
 	return a.transfer(ctx, to, func(local *store.Store, progress func(int)) error {
 		_, err := servers.CopyTo(ctx, local, progress)
 		return err
 	})
+}
+
+// fetchFiles brings a data directory up to date with the workspaces and skills on servers.
+func (a *app) fetchFiles(ctx context.Context, servers *store.Store, dir string) error {
+	log := a.Logger(slog.LevelError)
+	if err := workspaces.Fetch(ctx, servers, dir, log); err != nil {
+		return fmt.Errorf("fetch workspaces: %w", err)
+	}
+	skills, err := skill.Open(filepath.Join(dir, "skills"), servers, log)
+	if err == nil {
+		err = skills.Fetch(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("fetch skills: %w", err)
+	}
+	return nil
 }
 
 // connectServers connects to the servers that have the records, nil if the data directory has them.
@@ -225,7 +242,7 @@ func (a *app) restore(ctx context.Context, file string) (err error) {
 		return &tool.Error{Kind: tool.Failed, Message: dir + " is not empty", Hint: "move it away first, or restore to another directory with --data DIR", Err: err}
 	}
 	if err == nil {
-		err = workspaces.ForgetCopies(dir)
+		err = errors.Join(workspaces.ForgetCopies(dir), skill.ForgetCopies(filepath.Join(dir, "skills")))
 	}
 	if err == nil && servers != nil {
 		err = a.moveRecords(ctx, dir, servers)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -147,13 +148,24 @@ func skillsRemoveCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// withSkills calls use with the skill store. It needs no settings, and works while a gateway runs.
-func (a *app) withSkills(use func(*skill.Store) error) error {
+// withSkills calls use with the skill store, which is on servers if the settings say so. It works while a gateway runs.
+func (a *app) withSkills(use func(*skill.Store) error) (err error) {
 	dir := a.DataDir()
 	if dir == "" {
 		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "set HOME or XDG_DATA_HOME"}
 	}
-	return use(skill.New(filepath.Join(dir, "skills")))
+	servers, err := a.connectServers()
+	if err != nil {
+		return err
+	}
+	if servers != nil {
+		defer func() { err = errors.Join(err, servers.Close()) }()
+	}
+	skills, err := skill.Open(filepath.Join(dir, "skills"), servers, a.Logger(slog.LevelWarn))
+	if err != nil {
+		return err
+	}
+	return use(skills)
 }
 
 func loadSkill(s *skill.Store, owner, name string, version int, shared bool) (skill.Skill, error) {

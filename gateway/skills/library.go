@@ -28,6 +28,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
+	"sallyport/internal/store"
 	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -56,7 +57,11 @@ type SkillDraft struct {
 // Options configure a library. All but DataDir are required.
 type Options struct {
 	// DataDir stores skills, in skills/; "" disables skills.
-	DataDir      string
+	DataDir string
+	// Records is the store. If several gateways use it, it has the skills, and DataDir has copies of them; nil for none.
+	Records *store.Store
+	// Serving says that skills are brought to such a store, and that it is kept tidy.
+	Serving      bool
 	Settings     config.Source
 	Logger       *slog.Logger
 	Catalog      *catalog.Catalog
@@ -85,8 +90,9 @@ type Library struct {
 	// Executor is set before the first call.
 	Executor Executor
 
-	opts  Options
-	store *skill.Store // nil: skills are disabled
+	opts       Options
+	store      *skill.Store // nil: skills are disabled
+	background background
 	// shared are the groups of the shared skills.
 	shared sharedGroups
 
@@ -100,12 +106,19 @@ type Library struct {
 const maxLastSuccess = 4096
 
 // New returns a library. Close it.
-func New(opts Options) *Library {
+func New(opts Options) (*Library, error) {
 	s := &Library{opts: opts, indexes: map[string]*skillIndex{}, analyses: map[string]analysis{}, lastSuccess: map[string]string{}}
-	if opts.DataDir != "" {
-		s.store = skill.New(filepath.Join(opts.DataDir, "skills"))
+	if opts.DataDir == "" {
+		return s, nil
 	}
-	return s
+	var err error
+	if s.store, err = skill.Open(filepath.Join(opts.DataDir, "skills"), opts.Records, opts.Logger); err != nil {
+		return nil, err
+	}
+	if opts.Serving && opts.Records.Shared() {
+		s.background.start(s.store, opts.Logger)
+	}
+	return s, nil
 }
 
 func noStoreError() error {
@@ -276,6 +289,9 @@ func (s *Library) shareSkill(ctx context.Context, one skill.Skill, review bool) 
 func (s *Library) saveError(ctx context.Context, err error) error {
 	if errors.Is(err, skill.ErrFull) || errors.Is(err, skill.ErrTooLarge) {
 		return &tool.Error{Kind: tool.Limit, Message: err.Error(), Hint: "the operator can remove some: sallyport skills rm"}
+	}
+	if down := toolcall.Unavailable(err); down != nil {
+		return down
 	}
 	s.opts.Logger.ErrorContext(ctx, "skill is not saved", "error", err)
 	return &tool.Error{Kind: tool.Internal, Message: "the skill could not be saved", Hint: "the operator's log says why", Err: err}

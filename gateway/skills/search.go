@@ -97,6 +97,7 @@ func skillDocument(one skill.Skill) index.Doc {
 
 // Close closes the indexes.
 func (s *Library) Close() error {
+	s.background.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.indexes {
