@@ -10,7 +10,7 @@ import (
 
 // Subject is a verified token of an identity provider, with which a principal called or signed in.
 type Subject struct {
-	// Token is the token. It is in memory only, and formatting does not show it.
+	// Token is the token. Formatting does not show it.
 	Token string
 	// Kind is access_token or id_token.
 	Kind string
@@ -43,8 +43,10 @@ const (
 )
 
 // Subjects holds the tokens with which principals have come, for exchange at the identity providers that issued them. They are in
-// memory only, until they expire or their principal logs out. It is safe for concurrent use; a nil Subjects keeps nothing.
+// memory, and with [Subjects.Share] in records, until they expire or their principal logs out. It is safe for concurrent use; a nil Subjects keeps nothing.
 type Subjects struct {
+	records Records // nil: they are in memory only
+
 	mu     sync.Mutex
 	tokens map[subjectKey]Subject
 	// keep reports whether the tokens of an issuer are of use, forget deletes what a principal got in exchange.
@@ -73,23 +75,27 @@ func (s *Subjects) Put(ctx context.Context, principal string, tokens ...Subject)
 		return
 	}
 	for _, one := range tokens {
-		if s.put(principal, one) {
+		other, added := s.put(principal, one)
+		if other {
 			s.forget(ctx, principal)
+		}
+		if added && s.records != nil {
+			_ = s.putShared(ctx, principal, one) // without the store it is known here only
 		}
 	}
 }
 
-// put reports whether the principal is another person than before.
-func (s *Subjects) put(principal string, one Subject) (other bool) {
+// put reports whether the principal is another person than before, and whether the token was added.
+func (s *Subjects) put(principal string, one Subject) (other, added bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if s.keep == nil || !one.usable(now) || len(one.Token) > maxSubject || !s.keep(one.Issuer) {
-		return false
+		return false, false
 	}
 	key := subjectKey{principal, one.Issuer, one.Kind}
 	if s.tokens[key].Token == one.Token {
-		return false // the common case: another request with the same token
+		return false, false // the common case: another request with the same token
 	}
 	for key, known := range s.tokens {
 		if key.principal == principal && key.issuer == one.Issuer && known.ID != one.ID {
@@ -98,12 +104,12 @@ func (s *Subjects) put(principal string, one Subject) (other bool) {
 		}
 	}
 	if s.tokens[key].outlives(one) {
-		return other
+		return other, false
 	}
 	s.sweep(now)
 	one.Seen = now
 	s.tokens[key] = one
-	return other
+	return other, true
 }
 
 // sweep makes room. It is called with mu held.
@@ -130,15 +136,29 @@ func (s *Subjects) Get(principal, issuer, kind string) (Subject, bool) {
 	if s == nil {
 		return Subject{}, false
 	}
+	key := subjectKey{principal, issuer, kind}
+	if s.records != nil {
+		if one, ok, known := s.getShared(key); known {
+			if !ok { // it has expired, or the principal has logged out anywhere
+				s.drop(key)
+			}
+			return one, ok
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := subjectKey{principal, issuer, kind}
 	one, ok := s.tokens[key]
 	if ok && !one.usable(time.Now()) {
 		delete(s.tokens, key)
 		return Subject{}, false
 	}
 	return one, ok
+}
+
+func (s *Subjects) drop(key subjectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tokens, key)
 }
 
 // Forget deletes the tokens of a principal, and what it got in exchange.
@@ -154,6 +174,9 @@ func (s *Subjects) Forget(ctx context.Context, principal string) {
 	}
 	forget := s.forget
 	s.mu.Unlock()
+	if s.records != nil {
+		_ = s.records.Delete(ctx, sessionID(principal)) // without the store they expire there
+	}
 	if forget != nil {
 		forget(ctx, principal)
 	}

@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// ErrKey: the other gateways of the store have another key.
+// ErrKey is the error of a gateway with another key than the others of its store.
 var ErrKey = errors.New("store.key is not the key of the other gateways of this store: all need the same file")
 
 const checkName = "key_check"

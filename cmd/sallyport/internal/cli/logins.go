@@ -67,9 +67,14 @@ func SessionRecords(records *store.Store) (*sharedrecords.Records, error) {
 	return sharedrecords.OpenSealed(records, "sessions", store.Limits{Age: sessionAge, Record: 64 << 10})
 }
 
+// SubjectRecords returns the tokens with which people sign in, in a store that gateways share, nil without a key.
+func SubjectRecords(records *store.Store) (*sharedrecords.Records, error) {
+	return sharedrecords.OpenSealed(records, "subjects", store.Limits{Age: sessionAge, Records: 20_000, Record: 256 << 10})
+}
+
 // Reseal seals logins and sessions that are sealed with an older key of the store with the first one, and returns their number.
 func Reseal(ctx context.Context, records *store.Store) (n int, err error) {
-	for _, open := range []func(*store.Store) (*sharedrecords.Records, error){loginRecords, SessionRecords} {
+	for _, open := range []func(*store.Store) (*sharedrecords.Records, error){loginRecords, SessionRecords, SubjectRecords} {
 		in, err := open(records)
 		if in == nil || err != nil {
 			return n, err

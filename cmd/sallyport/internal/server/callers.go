@@ -21,6 +21,8 @@ type callers struct {
 	sessions *access.Sessions
 	seal     *seal.Key    // nil: what is private stays with this gateway
 	sealed   *store.Store // has what is private, nil without a key
+	// subjects are the tokens with which people sign in.
+	subjects *access.Subjects
 }
 
 // openCallers opens the tokens and sessions of a data directory, or those in a store that gateways share, nil for none.
@@ -36,14 +38,19 @@ func (a *app) openCallers(ctx context.Context, records *store.Store, log *slog.L
 		}()
 	}
 	c.tokens = access.OpenTokens(in, log)
-	c.sessions = access.NewSessions(c.tokens)
+	c.sessions, c.subjects = access.NewSessions(c.tokens), access.NewSubjects()
 	if c.seal = records.Seal(); c.seal == nil {
 		return c, nil
 	}
 	c.sealed = records
 	shared, err := cli.SessionRecords(records)
+	if err != nil {
+		return c, err
+	}
+	c.sessions = access.NewSharedSessions(c.tokens, shared, log)
+	subjects, err := cli.SubjectRecords(records)
 	if err == nil {
-		c.sessions = access.NewSharedSessions(c.tokens, shared, log)
+		c.subjects.Share(subjects)
 	}
 	return c, err
 }

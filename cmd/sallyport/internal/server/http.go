@@ -31,8 +31,6 @@ type httpListener struct {
 	listener net.Listener
 	// directory has the groups of callers.
 	directory *access.Directory
-	// subjects has the tokens with which they sign in.
-	subjects *access.Subjects
 	// supervisor is the supervisor to notify, nil for none.
 	supervisor *supervisor
 }
@@ -43,7 +41,7 @@ func (a *app) openListener(ctx context.Context, addr string, settings config.HTT
 	if err != nil {
 		return nil, err
 	}
-	return &httpListener{listener: listener, callers: who, directory: access.NewDirectory(), subjects: access.NewSubjects(), supervisor: a.newSupervisor(log)}, nil
+	return &httpListener{listener: listener, callers: who, directory: access.NewDirectory(), supervisor: a.newSupervisor(log)}, nil
 }
 
 // close closes the listener, if it is open.
