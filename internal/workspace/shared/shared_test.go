@@ -404,6 +404,41 @@ func whole(t *testing.T, o *origin) workspace.Delta {
 
 func headOf(marks byte) head { return head{id: newID(), marks: marks} }
 
+// TestTidy: a workspace that has not changed for a while is compacted by one gateway, and stays the same for all.
+func TestTidy(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	one, two := newMachine(t, c), newMachine(t, c)
+	d := one.open()
+	for i := range 5 {
+		update(t, d, file("a", fmt.Sprint(i)), file(fmt.Sprintf("f%d", i), "x"))
+	}
+	want := list(t, two.open())
+	for _, m := range []*machine{one, two, one} {
+		if err := m.all.Tidy(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	o := one.all.Origin(id).(*origin)
+	if head, err := o.Head(t.Context()); err != nil || head.Depth != 5 {
+		t.Errorf("one that has just changed: %+v, %v", head, err)
+	}
+	for range 2 {
+		if err := o.tidy(t.Context(), time.Now().Add(time.Hour)); err != nil {
+			t.Error(err)
+		}
+	}
+	if head, err := o.Head(t.Context()); err != nil || head.Depth != 0 {
+		t.Errorf("later: %+v, %v", head, err)
+	}
+	wantFiles(t, d, want...)
+	wantFiles(t, two.open(), want...)
+	update(t, two.open(), file("b", "after"))
+	wantFiles(t, one.open(), append([]string{want[0], "b=after"}, want[1:]...)...)
+	wantFiles(t, newMachine(t, c).open(), list(t, one.open())...)
+}
+
 // TestUnfinished: the records of a writer that was killed in the middle of a commit do not count, and stop nobody.
 func TestUnfinished(t *testing.T) {
 	testutil.Long(t)
