@@ -244,7 +244,7 @@ type libraryOwner struct {
 }
 
 var libraryOwners = []libraryOwner{
-	{"github.com/modelcontextprotocol/go-sdk", []string{"gateway/upstream/...", "gateway/mcpserver", "bench/..."},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"gateway/upstream/...", "gateway/mcpserver", "gateway/mcpserver/session", "bench/..."},
 		[]string{"cmd/...", "gateway/..."},
 		"only client and server of the protocol use the SDK's types; other packages use internal/tool"},
 	{"github.com/blevesearch", []string{"index/...", "bench/search/baseline"}, nil,
