@@ -352,7 +352,7 @@ func TestTokensOfCluster(t *testing.T) {
 		})
 	}
 	work.Wait()
-	log, err := w.records[0].Log("vault", store.Limits{})
+	log, err := w.records[0].Log(store.PrivatePrefix+"vault", store.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func openShared(e *Environments) error {
 	if !e.opts.Records.Shared() {
 		return nil
 	}
-	bucket, err := e.opts.Records.Bucket("packages", store.Limits{Records: 100_000, Bytes: 64 << 20, Record: 256 << 10})
+	bucket, err := e.opts.Records.Bucket("packages", store.Limits{Records: 100_000, Bytes: 16 << 20, Record: 256 << 10})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ var _ Storage = (*Shared)(nil)
 
 // NewShared returns the pairs in a store.
 func NewShared(in *store.Store) (*Shared, error) {
-	bucket, err := in.Bucket("clicks", store.Limits{Records: 10_000, Age: maxUnused, Bytes: 256 << 20, Record: 6 << 20})
+	bucket, err := in.Bucket("clicks", store.Limits{Records: 10_000, Age: maxUnused, Bytes: 128 << 20, Record: 6 << 20})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func openSessionLabels(in *store.Store, log *slog.Logger) (*sessionLabels, error
 	if !in.Shared() {
 		return nil, nil
 	}
-	bucket, err := in.Bucket("session_labels", store.Limits{Records: 200_000, Age: sessionLabelsKept, Bytes: 64 << 20, Record: 64 << 10})
+	bucket, err := in.Bucket("session_labels", store.Limits{Records: 200_000, Age: sessionLabelsKept, Bytes: 32 << 20, Record: 64 << 10})
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (p *Tokenizer) shareVaults(in *store.Store) error {
 	if !in.Shared() || in.Seal() == nil {
 		return nil
 	}
-	records, err := in.Log("vault", store.Limits{Records: 1_000_000, Age: vaultKept, Bytes: 512 << 20, Record: 4 << 20})
+	records, err := in.Log(store.PrivatePrefix+"vault", store.Limits{Records: 1_000_000, Age: vaultKept, Bytes: 256 << 20, Record: 4 << 20})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ var _ Storage = (*Shared)(nil)
 
 // NewShared returns the shapes in a store.
 func NewShared(in *store.Store) (*Shared, error) {
-	bucket, err := in.Bucket("shapes", store.Limits{Records: 2000, Bytes: 256 << 20, Record: maxShared + 1<<20})
+	bucket, err := in.Bucket("shapes", store.Limits{Records: 2000, Bytes: 64 << 20, Record: maxShared + 1<<20})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func openSharedLock(in *store.Store, path string, log *slog.Logger) (*sharedLock
 	if !in.Shared() {
 		return nil, nil
 	}
-	bucket, err := in.Bucket("pins", store.Limits{Records: 10, Bytes: 64 << 20, Record: maxSharedLock + 1<<10, Keep: true})
+	bucket, err := in.Bucket("pins", store.Limits{Records: 10, Bytes: 16 << 20, Record: maxSharedLock + 1<<10, Keep: true})
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func kindOf(name string) string {
 	return kind
 }
 
-// PrivatePrefix begins the names of buckets with tokens, sessions and logins. No copy has them: a restored one would bring back what was
+// PrivatePrefix begins the names of places with tokens, sessions and logins. No copy has them: a restored one would bring back what was
 // revoked, or tokens that others have replaced.
 const PrivatePrefix = "private_"
 

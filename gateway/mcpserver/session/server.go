@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,6 +22,9 @@ import (
 const Header = "Mcp-Session-Id"
 
 const lastEvent = "Last-Event-ID"
+
+// createTimeout bounds the wait for the store before a new session is answered: clients do not wait long for initialize.
+const createTimeout = time.Second
 
 // Options configure a [Server].
 type Options struct {
@@ -82,6 +86,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) create(ctx context.Context, id string, initialize json.RawMessage) {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
 	if err := s.Store.Create(ctx, s.Endpoint, id, Record{Principal: tool.Principal(ctx), Initialize: initialize}); err != nil {
 		s.Logger.WarnContext(ctx, "a session of a client is known to this gateway only", "error", err)
 	}

@@ -45,7 +45,7 @@ func Open(in *store.Store) (*Store, error) {
 	if !in.Shared() {
 		return nil, nil
 	}
-	bucket, err := in.Bucket("mcp_sessions", store.Limits{Records: 200_000, Age: kept, Bytes: 256 << 20, Record: 2 << 20})
+	bucket, err := in.Bucket(store.PrivatePrefix+"mcp_sessions", store.Limits{Records: 200_000, Age: kept, Bytes: 128 << 20, Record: 2 << 20})
 	if err != nil {
 		return nil, err
 	}
