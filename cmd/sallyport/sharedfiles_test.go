@@ -51,7 +51,7 @@ func (s *flowsSite) kill(t *testing.T) {
 	_ = s.cmd.Wait() // killed
 }
 
-// TestSharedFiles: files that were written at a gateway that is killed, and whose machine is lost, are at the other one.
+// TestSharedFiles: files that were written at a gateway that is killed, with its machine, are at the other one.
 func TestSharedFiles(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()

@@ -87,7 +87,7 @@ func TestLoginAtTwoGateways(t *testing.T) {
 	two.is("token:ada", "ada")
 }
 
-// TestAwaitAtAnotherGateway: a call that waits for a login goes on when the person logs in at another gateway.
+// TestAwaitAtAnotherGateway: a call that waits for a login continues when the person logs in at another gateway.
 func TestAwaitAtAnotherGateway(t *testing.T) {
 	t.Parallel()
 	houses := newHouses(t)

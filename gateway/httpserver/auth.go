@@ -183,7 +183,7 @@ func (e *authenticator) admitToken(r *http.Request, token string) (access.Caller
 	return access.Caller{}, e.unauthorized(r, tokenError(err))
 }
 
-// unavailable returns the refusal of a request whose token cannot be checked, nil for another error.
+// unavailable returns the refusal of a request with a token that cannot be checked, nil for another error.
 func unavailable(err error) *refusal {
 	if !errors.Is(err, access.ErrUnavailable) {
 		return nil

@@ -218,7 +218,7 @@ func isSecure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// endSession ends the browser session of a request, if any, and reports whether it was begun at a provider. After an error it may go on.
+// endSession ends the browser session of a request, if any, and reports whether it was begun at a provider. After an error it may still be valid.
 func (f *Server) endSession(r *http.Request) (signedIn bool, err error) {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {

@@ -152,7 +152,7 @@ func (s *shared) saveUsed(ctx context.Context, used map[string]time.Time, known 
 // movedFile has the tokens of a data directory that are in a store since.
 const movedFile = "tokens.moved.json"
 
-// MoveTokens moves the tokens of a data directory to another place, once: all but those whose name another one has there.
+// MoveTokens moves the tokens of a data directory to another place, once: all but those with a name that is taken there.
 func MoveTokens(ctx context.Context, dataDir string, to Place, log *slog.Logger) error {
 	dir := filepath.Join(dataDir, Folder)
 	if _, err := os.Stat(filepath.Join(dir, tokensFile)); dataDir == "" || errors.Is(err, os.ErrNotExist) {

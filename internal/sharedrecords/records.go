@@ -37,7 +37,7 @@ type Records struct {
 	locked map[string]chan struct{} // locks of this process, which its claims do not tell apart
 }
 
-// Open returns the records of a shared store whose bucket is store.PrivatePrefix and a name. They are not in backups.
+// Open returns the records of a shared store in the bucket of store.PrivatePrefix and a name. They are not in backups.
 func Open(in *store.Store, name string, limits store.Limits) (*Records, error) {
 	return open(in, name, limits, nil)
 }

@@ -116,7 +116,7 @@ func (h *sharing) refreshChanged(folder string) error {
 	return h.refreshOnce(context.Background(), folder) // the store bounds the time
 }
 
-// isChanged reports whether a folder has to be refreshed. One that neither the store nor the directory has is not created.
+// isChanged reports whether a folder must be refreshed. One that neither the store nor the directory has is not created.
 func (h *sharing) isChanged(ctx context.Context, folder string) (bool, error) {
 	if _, err := os.Lstat(filepath.Join(h.dir, folder)); errors.Is(err, fs.ErrNotExist) {
 		head, err := h.all.Origin(shared.ID{Folder: folder, Name: shared.SkillsName}).Head(ctx)

@@ -108,7 +108,7 @@ type refreshing struct {
 	aside  []string
 }
 
-// compare decides what has to be done in the directory, and in the origin.
+// compare decides what to do in the directory, and in the origin.
 func (d *Dir) compare(delta Delta) (*refreshing, error) {
 	c := d.opts.Copy
 	r := &refreshing{dir: d, copy: c, head: delta.Head, local: map[string]File{}, odd: map[string]bool{}, hash: map[string]string{}}

@@ -181,7 +181,7 @@ func (s *Server) adopt(r *http.Request, id string) bool {
 
 // has reports whether this gateway has a session.
 func (s *Server) has(id string) bool {
-	for known := range s.Options.Server.Sessions() {
+	for known := range s.Server.Sessions() {
 		if known.ID() == id {
 			return true
 		}

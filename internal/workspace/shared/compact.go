@@ -12,7 +12,7 @@ import (
 const (
 	// maxDepth is the number of commits after which all files are written as one.
 	maxDepth = 50
-	// maxDropped is the size of the contents that no file has, besides that of all files, above which they are removed.
+	// maxDropped is the size of the contents that no file has, in addition to that of all files, above which they are removed.
 	maxDropped = 32 << 20
 	// unusedTime is how long a content that no file has is kept, by the clock of the servers. A writer commits it earlier, or saves it again.
 	unusedTime = 15 * time.Minute
@@ -21,7 +21,7 @@ const (
 // Compact implements [workspace.Origin].
 //
 // A content that no file has may be of a writer that has not committed yet. So it is listed first, and removed by a later call if it is
-// still unused and has been on the list for unusedTime. A writer whose commit comes after the list has seen it, and that its content is old.
+// still unused and has been on the list for unusedTime. A writer with a commit after the list has seen it, and that its content is old.
 func (o *origin) Compact(ctx context.Context, at workspace.Point, files func() []workspace.Entry) (workspace.Point, error) {
 	if at.Depth < maxDepth && at.Dropped < maxDropped {
 		return at, nil

@@ -92,7 +92,7 @@ func (o *origin) changes(ctx context.Context, after workspace.Point) (workspace.
 	return delta, err
 }
 
-// whole returns all files; errGap if commits were removed meanwhile.
+// whole returns all files; errGap if commits were removed during that.
 func (o *origin) whole(ctx context.Context) (workspace.Delta, error) {
 	delta := workspace.Delta{Whole: true}
 	var tail uint64
