@@ -143,4 +143,3 @@ func TestUnfinished(t *testing.T) {
 	wantFiles(t, two.open(), "a=1", "b=2")
 	wantFiles(t, newMachine(t, c).open(), "a=1", "b=2")
 }
-
