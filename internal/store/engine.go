@@ -395,6 +395,19 @@ func isConflict(err error) bool {
 	return isAPI && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
+// The engine's codes for a stream that its servers have no room for: one server, a server of a cluster, and a cluster.
+const (
+	lacksStorage   jetstream.ErrorCode = 10047
+	lacksResources jetstream.ErrorCode = 10023
+	lacksPeers     jetstream.ErrorCode = 10005
+)
+
+// lacksRoom reports whether the servers cannot reserve the size of a stream.
+func lacksRoom(err error) bool {
+	api, isAPI := errors.AsType[*jetstream.APIError](err)
+	return isAPI && (api.ErrorCode == lacksStorage || (api.ErrorCode == lacksPeers || api.ErrorCode == lacksResources) && strings.Contains(api.Description, "insufficient"))
+}
+
 // translate maps the engine's errors to ours.
 func translate(err error) error {
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
@@ -405,6 +418,8 @@ func translate(err error) error {
 		return ErrConflict
 	case isAPI && api.ErrorCode == storeFailed && strings.HasPrefix(api.Description, full):
 		return ErrFull
+	case lacksRoom(err):
+		return fmt.Errorf("%w: the servers have too little room for it (%s); docs/how-to/share-a-store.md says how much max_file_store must allow", ErrRefused, api.Description)
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return ErrNotFound
 	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrMsgIteratorClosed):

@@ -329,6 +329,14 @@ func (m *remote) openStream(ctx context.Context, name string, perSubject int, li
 			return nil, err
 		}
 	}
+	made, err := m.createStream(ctx, name, perSubject, limits)
+	if err != nil && !exists && errors.Is(err, ErrRefused) {
+		err = errors.Join(err, m.unmark(ctx, name))
+	}
+	return made, err
+}
+
+func (m *remote) createStream(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 	if !limits.Keep || perSubject != 1 {
 		return m.engine.stream(ctx, name, perSubject, limits)
 	}
@@ -337,6 +345,16 @@ func (m *remote) openStream(ctx context.Context, name string, perSubject int, li
 		return nil, err
 	}
 	return &roomyStream{jet: made, limits: limits}, nil
+}
+
+// unmark removes the mark of a stream that the servers refused to create.
+func (m *remote) unmark(ctx context.Context, name string) error {
+	marks, err := m.engine.stream(ctx, madePlace, 1, madeLimits)
+	if err != nil {
+		return err
+	}
+	_, err = marks.append(ctx, madePlace+"."+name, message{deleted: true}, -1)
+	return err
 }
 
 // mark marks a stream as created; ErrCorrupt if it was created earlier, and is missing.
@@ -365,7 +383,7 @@ var madeLimits = Limits{Records: 1000, Bytes: 1 << 20, Keep: true}
 func isTemporary(err error) bool {
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
 	if isAPI {
-		return api.ErrorCode != storeFailed && (api.Code == 503 || api.ErrorCode == duplicateInProgress)
+		return !lacksRoom(err) && api.ErrorCode != storeFailed && (api.Code == 503 || api.ErrorCode == duplicateInProgress)
 	}
 	_, network := errors.AsType[net.Error](err)
 	for _, one := range []error{

@@ -26,7 +26,7 @@ func TestRemote(t *testing.T) {
 		name string
 		run  func(t *testing.T, c *natscluster.Cluster)
 	}{
-		{"conformance", remoteConformance}, {"refused", remoteRefused}, {"foreign", remoteForeign}, {"claims", remoteClaims}, {"late answer", remoteLateAnswer}, {"replicas", remoteReplicas}, {"moved", remoteMoved}, {"one killed", remoteOneKilled}, {"two killed", remoteTwoKilled},
+		{"conformance", remoteConformance}, {"refused", remoteRefused}, {"no room", remoteNoRoom}, {"foreign", remoteForeign}, {"claims", remoteClaims}, {"late answer", remoteLateAnswer}, {"replicas", remoteReplicas}, {"moved", remoteMoved}, {"one killed", remoteOneKilled}, {"two killed", remoteTwoKilled},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, c) }) {
 			return
@@ -103,6 +103,32 @@ func remoteRefused(t *testing.T, c *natscluster.Cluster) {
 	}
 	if e, err := foreign.Get(t.Context(), store.Key{"a"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("another account reads %q, %v", e.Value, err)
+	}
+}
+
+// remoteNoRoom has a place that the servers cannot reserve: the error says so, and nothing says later that its records are lost.
+func remoteNoRoom(t *testing.T, c *natscluster.Cluster) {
+	t.Helper()
+	s := connect(t, settings(t, c))
+	b, err := s.Bucket("huge", store.Limits{Bytes: 1 << 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Put(t.Context(), store.Key{"a"}, []byte("1")); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "max_file_store") {
+		t.Errorf("a place of a TiB: %v", err)
+	}
+	raw, err := nats.Connect(c.URL(), nats.UserCredentials(c.RawCreds), nats.RootCAs(c.CA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	js, err := raw.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, err := js.GetLastMsg("sallyport_made", "sallyport.made.bucket_huge", nats.Context(t.Context()))
+	if err != nil || mark.Header.Get("Sallyport-Deleted") == "" {
+		t.Errorf("the mark of the place is %+v, %v", mark, err)
 	}
 }
 
