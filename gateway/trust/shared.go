@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/filelock"
 	"sallyport/internal/lockfile"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 )
 
@@ -173,7 +174,7 @@ func warnOther(log *slog.Logger, path string, file, l lock) {
 	for up, tools := range file.pins {
 		for name, digest := range tools {
 			if now := l.pins[up][name]; now != digest {
-				log.Warn("the lock file has another definition than the store, which counts", "file", path, "upstream", up, "tool", name, "file_digest", shortDigest(digest), "digest", shortDigest(now))
+				log.Warn("the lock file has another definition than the store, which counts", "file", path, "upstream", up, "tool", sanitize.Line(name, 80), "file_digest", shortDigest(digest), "digest", shortDigest(now))
 			}
 		}
 	}
