@@ -141,26 +141,29 @@ type quarantine struct {
 }
 
 // openQuarantine opens the quarantine of the settings. The caller closes it.
-func (a *app) openQuarantine() (q *quarantine, err error) {
-	q = &quarantine{}
-	if q.cfg, err = a.Load(); err != nil {
+func (a *app) openQuarantine() (*quarantine, error) {
+	q := &quarantine{}
+	if err := a.fillQuarantine(q); err != nil {
+		q.close()
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			q.close()
-		}
-	}()
+	return q, nil
+}
+
+func (a *app) fillQuarantine(q *quarantine) (err error) {
+	if q.cfg, err = a.Load(); err != nil {
+		return err
+	}
 	if q.cfg.Store.IsRemote() {
 		if q.records, err = cli.ConnectStore(q.cfg, a.Logger(slog.LevelError)); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if q.Store, err = trust.OpenForConfig(q.cfg, a.CacheDir(), q.records, a.Logger(slog.LevelError)); err != nil {
-		return nil, &cli.ConfigError{Err: err}
+		return &cli.ConfigError{Err: err}
 	}
 	q.held, err = q.Held()
-	return q, err
+	return err
 }
 
 func (q *quarantine) close() {
