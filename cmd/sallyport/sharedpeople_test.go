@@ -24,17 +24,11 @@ func sealSites(t *testing.T, sites ...*flowsSite) {
 	t.Helper()
 	key := seal.Generate()
 	for _, s := range sites {
-		path, file := filepath.Join(s.dir, "upstreams.yaml"), filepath.Join(s.dir, "seal.key")
-		text, err := os.ReadFile(path)
-		if err == nil {
-			err = os.WriteFile(path, []byte(strings.Replace(string(text), "store: {", fmt.Sprintf("store: {key: %q, ", file), 1)), 0o600)
-		}
-		if err == nil {
-			err = os.WriteFile(file, key, 0o600)
-		}
-		if err != nil {
+		file := filepath.Join(s.dir, "seal.key")
+		if err := os.WriteFile(file, key, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		s.replaceSettings(t, "store: {", fmt.Sprintf("store: {key: %q, ", file))
 	}
 }
 

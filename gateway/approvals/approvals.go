@@ -6,14 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
-	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -56,30 +54,9 @@ func Open(opts Options) (*Approver, error) {
 		Expire: func() time.Duration { return opts.Settings.Load().Approval.Expire }, Record: opts.Record, Changed: opts.Changed, Self: in.Self(), Alive: in.Alive,
 	}), endFollow: func() {}}
 	if in.Shared() {
-		p.follow()
+		p.endFollow = p.Book.Subscribe(opts.Logger, p.watchers.Notify)
 	}
 	return p, nil
-}
-
-// followRetry is the delay after an error of the store.
-const followRetry = 2 * time.Second
-
-// follow takes over requests and answers of the other gateways, until Close.
-func (p *Approver) follow() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var work sync.WaitGroup
-	work.Go(func() {
-		for ctx.Err() == nil {
-			err := p.Book.Follow(ctx, p.watchers.Notify)
-			if sleep.For(ctx, followRetry) == nil {
-				p.opts.Logger.Warn("approvals of other gateways cannot be read", "error", err)
-			}
-		}
-	})
-	p.endFollow = func() {
-		cancel()
-		work.Wait()
-	}
 }
 
 // Close cancels the requests to clients that are in flight, and stops following other gateways.

@@ -2,8 +2,6 @@ package guard
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"time"
@@ -37,9 +35,8 @@ func openCounts(in *store.Store, log *slog.Logger) (policy.SharedCounts, error) 
 
 // Change implements [policy.SharedCounts].
 func (s *sharedCounts) Change(ctx context.Context, key string, change func(c *policy.Count) bool) (done bool, err error) {
-	sum := sha256.Sum256([]byte(key))
 	err = s.breaker.Do(ctx, func(ctx context.Context) error {
-		_, err := s.bucket.Change(ctx, store.Key{hex.EncodeToString(sum[:16])}, func(before store.Entry) ([]byte, error) {
+		_, err := s.bucket.Change(ctx, hashedKey(key), func(before store.Entry) ([]byte, error) {
 			var c policy.Count
 			if before.Revision > 0 {
 				if err := json.Unmarshal(before.Value, &c); err != nil {

@@ -40,9 +40,9 @@ func openSessionLabels(in *store.Store, log *slog.Logger) (*sessionLabels, error
 	return &sessionLabels{bucket: bucket, log: log}, nil
 }
 
-// sessionLabelsKey returns the key of a session in the store, which a long name does not exceed.
-func sessionLabelsKey(session string) store.Key {
-	sum := sha256.Sum256([]byte(session))
+// hashedKey returns the key in the store of a session, or of a count. A name may be longer than a key.
+func hashedKey(name string) store.Key {
+	sum := sha256.Sum256([]byte(name))
 	return store.Key{hex.EncodeToString(sum[:16])}
 }
 
@@ -52,7 +52,7 @@ func (s *sessionLabels) read(session string) (all []toolcall.Origin) {
 		return nil
 	}
 	err := s.breaker.Do(context.Background(), func(ctx context.Context) (err error) {
-		all, err = s.get(ctx, sessionLabelsKey(session))
+		all, err = s.get(ctx, hashedKey(session))
 		return err
 	})
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *sessionLabels) get(ctx context.Context, at store.Key) (all []toolcall.O
 // add adds origins of a session to those in the store. When it returns nil, every gateway knows them.
 func (s *sessionLabels) add(session string, origins []toolcall.Origin) error {
 	return s.breaker.Do(context.Background(), func(ctx context.Context) error {
-		_, err := s.bucket.Change(ctx, sessionLabelsKey(session), func(before store.Entry) ([]byte, error) {
+		_, err := s.bucket.Change(ctx, hashedKey(session), func(before store.Entry) ([]byte, error) {
 			var stored []toolcall.Origin
 			if before.Revision > 0 {
 				if err := json.Unmarshal(before.Value, &stored); err != nil {

@@ -2,7 +2,6 @@ package privacy
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -40,13 +39,18 @@ func (p *Tokenizer) UseStore(in *store.Store) error {
 // lease implements [pii.Lease]. If the store fails, it starts at a random number in the upper half.
 func (n *tokenNumbers) lease(principal string, size int) (base int) {
 	err := n.breaker.Do(context.Background(), func(ctx context.Context) error {
-		const tries = 10
-		err := store.ErrConflict
-		for range tries {
-			if base, err = n.take(ctx, store.Key{workspace.Folder(principal)}, size); !errors.Is(err, store.ErrConflict) {
-				break
+		_, err := n.bucket.Change(ctx, store.Key{workspace.Folder(principal)}, func(before store.Entry) (after []byte, err error) {
+			base = 0
+			if before.Revision > 0 {
+				if base, err = strconv.Atoi(string(before.Value)); err != nil {
+					return nil, err
+				}
 			}
-		}
+			if base >= maxNumber/2 {
+				base = 0
+			}
+			return []byte(strconv.Itoa(base + size)), nil
+		})
 		return err
 	})
 	if err == nil {
@@ -54,25 +58,4 @@ func (n *tokenNumbers) lease(principal string, size int) (base int) {
 	}
 	n.log.Warn("numbers of tokens cannot be kept", "error", err)
 	return maxNumber/2 + rand.IntN(maxNumber/2-size)
-}
-
-// take advances the counter by size and returns its old value.
-func (n *tokenNumbers) take(ctx context.Context, key store.Key, size int) (int, error) {
-	entry, err := n.bucket.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		_, err = n.bucket.Create(ctx, key, []byte(strconv.Itoa(size)))
-		return 0, err
-	}
-	if err != nil {
-		return 0, err
-	}
-	base, err := strconv.Atoi(string(entry.Value))
-	if err != nil {
-		return 0, err
-	}
-	if base >= maxNumber/2 {
-		base = 0
-	}
-	_, err = n.bucket.Update(ctx, key, []byte(strconv.Itoa(base+size)), entry.Revision)
-	return base, err
 }

@@ -192,14 +192,31 @@ func (r *rules) fieldsOf(id tool.ID) *pii.Fields {
 	return nil
 }
 
-// vault returns the vault of the session of ctx, with the tokens in these texts that other gateways gave.
-func (p *Tokenizer) vault(ctx context.Context, texts ...string) *pii.Vault {
+// vault returns the vault of the session of ctx. If lacks, which reports whether a token has no value there, returns true, it has first
+// the tokens that other gateways gave.
+func (p *Tokenizer) vault(ctx context.Context, lacks func(v *pii.Vault) bool) *pii.Vault {
 	at := pii.Place{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
 	v := p.vaults.Of(at.Principal, at.Session)
-	if p.shared != nil && slices.ContainsFunc(texts, func(text string) bool { return v.LacksToken(text) }) {
+	if p.shared != nil && lacks(v) {
 		p.shared.refresh(at, v)
 	}
 	return v
+}
+
+// lacksIn is for a text.
+func lacksIn(text string) func(v *pii.Vault) bool {
+	return func(v *pii.Vault) bool { return v.LacksToken(text) }
+}
+
+// lacksInCall is for the arguments of a call.
+func lacksInCall(c tool.Call) func(v *pii.Vault) bool {
+	return func(v *pii.Vault) bool {
+		lacks := v.LacksToken(string(c.Args))
+		for _, value := range c.Params {
+			lacks = lacks || v.LacksToken(string(value))
+		}
+		return lacks
+	}
 }
 
 // store stores the tokens of a vault that other gateways do not know. It must return before a model sees them.
@@ -232,18 +249,9 @@ func (r *rules) modeOf(upstream string) config.PrivacyMode {
 	return r.mode
 }
 
-// textsOf returns the parts of a call that may have tokens.
-func textsOf(c tool.Call) []string {
-	texts := []string{string(c.Args)}
-	for _, value := range c.Params {
-		texts = append(texts, string(value))
-	}
-	return texts
-}
-
 // redactCall makes a call with values in place of tokens, and returns its result with tokens in place of values.
 func (p *Tokenizer) redactCall(ctx context.Context, r *rules, c tool.Call, next toolcall.Handler) (tool.Result, error) {
-	v := &redaction{rules: r, vault: p.vault(ctx, textsOf(c)...), store: p.store, id: c.Tool, mode: r.modeOf(c.Tool.Upstream), plugins: p.Plugins, counts: map[pii.Kind]int{}}
+	v := &redaction{rules: r, vault: p.vault(ctx, lacksInCall(c)), store: p.store, id: c.Tool, mode: r.modeOf(c.Tool.Upstream), plugins: p.Plugins, counts: map[pii.Kind]int{}}
 	defer func() { p.store(ctx, v.vault) }()
 	c, err := v.restoreCall(c)
 	if err != nil {
@@ -277,7 +285,7 @@ func (p *Tokenizer) Arguments(ctx context.Context, c tool.Call) (json.RawMessage
 	if !r.on || !pii.Has(string(c.Args)) {
 		return c.Args, nil
 	}
-	args, _, err := p.vault(ctx, string(c.Args)).RestoreJSON(c.Args, r.mayRestore(c.Tool))
+	args, _, err := p.vault(ctx, lacksInCall(c)).RestoreJSON(c.Args, r.mayRestore(c.Tool))
 	return args, err
 }
 
@@ -297,7 +305,7 @@ func (p *Tokenizer) UnknownToken(ctx context.Context, c tool.Call) string {
 	if !p.On() {
 		return ""
 	}
-	return p.vault(ctx, string(c.Args)).UnknownToken(string(c.Args))
+	return p.vault(ctx, lacksInCall(c)).UnknownToken(string(c.Args))
 }
 
 // Redact replaces personal data by the names of its kinds, regardless of the settings.
@@ -332,7 +340,7 @@ func (p *Tokenizer) RedactNotice(upstream string, params json.RawMessage) json.R
 // Mask replaces personal data in a model's text by tokens and returns a summary of what
 // it found, such as "2 email, 1 phone", or "". Tokens in the text stay.
 func (p *Tokenizer) Mask(ctx context.Context, text string) (clean, found string, err error) {
-	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx, text), store: p.store, id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, plugins: p.Plugins, counts: map[pii.Kind]int{}}
+	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx, lacksIn(text)), store: p.store, id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, plugins: p.Plugins, counts: map[pii.Kind]int{}}
 	defer func() { p.store(ctx, v.vault) }()
 	ours := map[string]bool{} // before new tokens are created
 	v.rules.detector.Replace(text, &pii.Look{Only: true}, func(_ pii.Kind, value string, _ bool) (string, bool) {
@@ -359,7 +367,7 @@ func (p *Tokenizer) Unmask(ctx context.Context, text string) (string, error) {
 		return "", &tool.Error{Kind: tool.Denied, Message: "the settings keep personal data from models",
 			Hint: "pass tokens to tools as they are: those that may have the values get them"}
 	}
-	out, _, err := p.vault(ctx, text).Restore(text, func(pii.Kind, []string) bool { return true })
+	out, _, err := p.vault(ctx, lacksIn(text)).Restore(text, func(pii.Kind, []string) bool { return true })
 	if err != nil {
 		return "", restoreError(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/pii"
 	"sallyport/internal/seal"
+	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 )
 
@@ -80,10 +81,8 @@ func (s *sharedVaults) follow(ctx context.Context) {
 			break
 		}
 		s.log.Debug("values of other gateways are not followed yet", "error", err)
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, followRetry) != nil {
 			return
-		case <-time.After(followRetry):
 		}
 	}
 	end := s.records.Subscribe(s.log, now+1, s.receive)

@@ -116,7 +116,7 @@ func New(opts Options) (*Library, error) {
 		return nil, err
 	}
 	if opts.Serving && opts.Records.Shared() {
-		s.background.start(s.store, opts.Logger)
+		s.background.start(s.store)
 	}
 	return s, nil
 }

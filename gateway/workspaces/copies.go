@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
-	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 	"sallyport/internal/workspace/shared"
@@ -126,12 +124,6 @@ func isEmpty(dir string) bool {
 	return err != nil || len(entries) == 0
 }
 
-// The intervals of the work in the background.
-const (
-	takeoverRetry = 15 * time.Second
-	tidyInterval  = time.Hour
-)
-
 // Start begins to take over workspaces of the data directory that the store lacks, and to remove contents that no workspace uses.
 func (s *Workspaces) Start() {
 	if s.copies == nil {
@@ -139,7 +131,7 @@ func (s *Workspaces) Start() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.copies.stop = stop
-	s.copies.work.Go(func() { s.copies.run(ctx) })
+	s.copies.work.Go(func() { s.copies.shared.Maintain(ctx, s.copies.log, s.copies.takeOver) })
 }
 
 // Close ends the work in the background, and waits for it.
@@ -149,19 +141,6 @@ func (s *Workspaces) Close() {
 	}
 	s.copies.stop()
 	s.copies.work.Wait()
-}
-
-func (c *copies) run(ctx context.Context) {
-	for c.takeOver(ctx) != nil {
-		if sleep.For(ctx, takeoverRetry) != nil {
-			return
-		}
-	}
-	for sleep.For(ctx, tidyInterval) == nil {
-		if err := c.shared.Tidy(ctx); err != nil && ctx.Err() == nil {
-			c.log.Warn("unused contents of workspaces are not removed", "error", err)
-		}
-	}
 }
 
 // takeOver brings the workspaces to the store that were made without it. The error is that of a store that does not answer.

@@ -61,18 +61,6 @@ func unavailable(err error) error {
 	return &tool.Error{Kind: tool.Busy, Retryable: true, Message: "the tokens in the store cannot be used: " + err.Error(), Err: errors.Join(ErrUnavailable, err)}
 }
 
-// read returns a record.
-func (s *shared) read(ctx context.Context, fresh bool, key string) (r tokenRecord, revision uint64, err error) {
-	data, revision, err := s.records.Get(ctx, fresh, key)
-	if err != nil {
-		return r, 0, unavailable(err)
-	}
-	if revision > 0 {
-		r, err = decodeTokens(data)
-	}
-	return r, revision, err
-}
-
 func decodeTokens(data []byte) (r tokenRecord, err error) {
 	switch err := json.Unmarshal(data, &r); {
 	case err != nil:
@@ -110,22 +98,39 @@ func (s *shared) edit(ctx context.Context, change func(all []Token) ([]Token, er
 	})
 }
 
-// update changes a record by compare-and-swap.
+// update changes a record.
 func (s *shared) update(ctx context.Context, key string, change func(r *tokenRecord) error) error {
-	for range attempts {
-		r, revision, err := s.read(ctx, true, key)
-		if err != nil {
-			return err
+	return changeRecord(ctx, s.records, key, func(data []byte) ([]byte, error) {
+		var r tokenRecord
+		if data != nil {
+			var err error
+			if r, err = decodeTokens(data); err != nil {
+				return nil, err
+			}
 		}
 		if err := change(&r); err != nil {
-			return err
+			return nil, err
 		}
 		r.Version = fileVersion
-		data, err := json.Marshal(r)
+		return json.Marshal(r)
+	})
+}
+
+// changeRecord changes a record by compare-and-swap; change gets nil if there is none. The error is that of change, or says that the store
+// cannot be used.
+func changeRecord(ctx context.Context, in Records, key string, change func(data []byte) ([]byte, error)) error {
+	for range attempts {
+		data, revision, err := in.Get(ctx, true, key)
 		if err != nil {
+			return unavailable(err)
+		}
+		if revision == 0 {
+			data = nil
+		}
+		if data, err = change(data); err != nil {
 			return err
 		}
-		if ok, err := s.records.Put(ctx, data, revision, key); err != nil {
+		if ok, err := in.Put(ctx, data, revision, key); err != nil {
 			return unavailable(err)
 		} else if ok {
 			return nil
@@ -135,7 +140,11 @@ func (s *shared) update(ctx context.Context, key string, change func(r *tokenRec
 }
 
 func (s *shared) used(ctx context.Context) map[string]time.Time {
-	r, _, err := s.read(ctx, false, usedKey)
+	data, revision, err := s.records.Get(ctx, false, usedKey)
+	if err != nil || revision == 0 {
+		return map[string]time.Time{}
+	}
+	r, err := decodeTokens(data)
 	if err != nil || r.Used == nil {
 		return map[string]time.Time{}
 	}

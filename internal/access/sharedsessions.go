@@ -72,9 +72,9 @@ func (s *sharedSessions) renewer() Provider {
 	return s.provider
 }
 
-// sessionID returns the key of the record of a cookie.
-func sessionID(cookie string) string {
-	sum := sha256.Sum256([]byte(cookie))
+// recordKey returns the key of the record of a cookie or of a principal, which it does not show.
+func recordKey(of string) string {
+	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -86,7 +86,7 @@ func (s *sharedSessions) open(ctx context.Context, cookie string, v Caller, rene
 	if renewal != nil {
 		one.Every, one.State, one.Due = renewal.Every, renewal.State, now.Add(renewal.Every)
 	}
-	_, err := s.put(ctx, sessionID(cookie), one, 0)
+	_, err := s.put(ctx, recordKey(cookie), one, 0)
 	return err
 }
 
@@ -118,7 +118,7 @@ func (s *sharedSessions) get(ctx context.Context, fresh bool, id string) (one se
 }
 
 func (s *sharedSessions) lookup(ctx context.Context, cookie string) (Caller, bool, error) {
-	id := sessionID(cookie)
+	id := recordKey(cookie)
 	one, revision, err := s.get(ctx, false, id)
 	if err != nil || revision == 0 {
 		return Caller{}, false, err
@@ -230,7 +230,7 @@ func (s *sharedSessions) end(ctx context.Context, one sessionRecord) {
 
 // close ends a session at all gateways.
 func (s *sharedSessions) close(ctx context.Context, cookie string) (signedIn bool, err error) {
-	id := sessionID(cookie)
+	id := recordKey(cookie)
 	one, revision, err := s.get(ctx, true, id)
 	if err != nil || revision == 0 {
 		return false, err

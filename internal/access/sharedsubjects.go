@@ -18,24 +18,22 @@ type subjectRecord struct {
 // any of them. Call it before the first use.
 func (s *Subjects) Share(records Records) { s.records = records }
 
-// readShared returns the tokens of a principal in the records.
-func (s *Subjects) readShared(ctx context.Context, fresh bool, principal string) (r subjectRecord, revision uint64, err error) {
-	data, revision, err := s.records.Get(ctx, fresh, sessionID(principal))
-	if err != nil || revision == 0 {
-		return r, 0, err
-	}
+func decodeSubjects(data []byte) (r subjectRecord, err error) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Version > recordVersion {
-		return r, 0, errors.Join(errors.New("the tokens of a principal in the store are damaged or of a newer version"), err)
+		return r, errors.Join(errors.New("the tokens of a principal in the store are damaged or of a newer version"), err)
 	}
-	return r, revision, nil
+	return r, nil
 }
 
 // putShared adds a token to the records, in place of those of the same kind or of another person.
 func (s *Subjects) putShared(ctx context.Context, principal string, one Subject) error {
-	for range attempts {
-		r, revision, err := s.readShared(ctx, true, principal)
-		if err != nil {
-			return err
+	return changeRecord(ctx, s.records, recordKey(principal), func(data []byte) ([]byte, error) {
+		var r subjectRecord
+		if data != nil {
+			var err error
+			if r, err = decodeSubjects(data); err != nil {
+				return nil, err
+			}
 		}
 		now := time.Now()
 		r.Version = recordVersion
@@ -45,20 +43,20 @@ func (s *Subjects) putShared(ctx context.Context, principal string, one Subject)
 		if !slices.ContainsFunc(r.Tokens, func(t Subject) bool { return t.Issuer == one.Issuer && t.Kind == one.Kind }) {
 			r.Tokens = append(r.Tokens, one)
 		}
-		data, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		if ok, err := s.records.Put(ctx, data, revision, sessionID(principal)); ok || err != nil {
-			return err
-		}
-	}
-	return errors.New("other processes write them all the time")
+		return json.Marshal(r)
+	})
 }
 
 // getShared returns a token of a principal in the records; known is false if the store does not answer.
 func (s *Subjects) getShared(key subjectKey) (one Subject, ok, known bool) {
-	r, _, err := s.readShared(context.Background(), false, key.principal)
+	data, revision, err := s.records.Get(context.Background(), false, recordKey(key.principal))
+	if err != nil {
+		return one, false, false
+	}
+	if revision == 0 {
+		return one, false, true
+	}
+	r, err := decodeSubjects(data)
 	if err != nil {
 		return one, false, false
 	}

@@ -175,7 +175,7 @@ func (s *Subjects) Forget(ctx context.Context, principal string) {
 	forget := s.forget
 	s.mu.Unlock()
 	if s.records != nil {
-		_ = s.records.Delete(ctx, sessionID(principal)) // without the store they expire there
+		_ = s.records.Delete(ctx, recordKey(principal)) // without the store they expire there
 	}
 	if forget != nil {
 		forget(ctx, principal)

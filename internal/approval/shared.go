@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"sallyport/internal/store"
@@ -54,12 +55,12 @@ func (b *Store) adopt(p *record) bool {
 	return true
 }
 
-// Follow takes over what other processes write to the bucket, until ctx ends, and calls changed after each change.
-func (b *Store) Follow(ctx context.Context, changed func()) error {
-	return b.bucket.Follow(ctx, 0, func(entry store.Entry) error {
+// Subscribe takes over what other processes write to the bucket, until end is called, and calls changed after each change.
+func (b *Store) Subscribe(log *slog.Logger, changed func()) (end func()) {
+	return b.bucket.Subscribe(log, func(entry store.Entry) {
 		p, err := decodeRecord(entry)
 		if err != nil {
-			return nil //nolint:nilerr // load reports it
+			return // load reports it
 		}
 		b.mu.Lock()
 		is := b.adopt(p)
@@ -70,7 +71,6 @@ func (b *Store) Follow(ctx context.Context, changed func()) error {
 		if is {
 			changed()
 		}
-		return nil
 	})
 }
 

@@ -78,32 +78,25 @@ func newVault(limit int, lease func(size int) int) *Vault {
 // UnknownToken returns the first token in a text that this vault does not know, such as one of an older vault; "" if
 // there is none.
 func (v *Vault) UnknownToken(text string) string {
-	for i := range len(text) {
-		if text[i] != '[' && text[i] != '%' {
-			continue
-		}
-		if k, ok := readToken(text, i); ok {
-			if e, err := v.look(k); e == nil && err == nil {
-				return text[i:k.end]
-			}
-		}
-	}
-	return ""
+	return v.firstToken(text, func(e *entry, evicted error) bool { return e == nil && evicted == nil })
 }
 
 // LacksToken reports whether a text has a token of which this vault has no value.
 func (v *Vault) LacksToken(text string) bool {
+	return v.firstToken(text, func(e *entry, _ error) bool { return e == nil }) != ""
+}
+
+// firstToken returns the first token in a text for which is reports true, "" for none.
+func (v *Vault) firstToken(text string, is func(e *entry, evicted error) bool) string {
 	for i := range len(text) {
 		if text[i] != '[' && text[i] != '%' {
 			continue
 		}
-		if k, ok := readToken(text, i); ok {
-			if e, _ := v.look(k); e == nil {
-				return true
-			}
+		if k, ok := readToken(text, i); ok && is(v.look(k)) {
+			return text[i:k.end]
 		}
 	}
-	return false
+	return ""
 }
 
 // Token returns the token of a value that came from origin.

@@ -310,6 +310,16 @@ func (h *sharing) write(folder, name string, text func() string) error {
 	})
 }
 
+// Maintain brings the folders of the directory that the store lacks to the store, and the directory up to date, and then keeps the store
+// tidy, until ctx ends. It does nothing for skills that are not shared by gateways.
+func (s *Store) Maintain(ctx context.Context) {
+	h := s.shared
+	if h == nil {
+		return
+	}
+	h.all.Maintain(ctx, h.log, func(ctx context.Context) error { return errors.Join(s.TakeOver(ctx), s.Fetch(ctx)) })
+}
+
 // TakeOver brings the folders of the directory that the store lacks to the store. It does nothing for skills that are not shared by gateways.
 func (s *Store) TakeOver(ctx context.Context) error {
 	h := s.shared
@@ -344,14 +354,6 @@ func (s *Store) Fetch(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Tidy removes contents in the store that no skill has.
-func (s *Store) Tidy(ctx context.Context) error {
-	if s.shared == nil {
-		return nil
-	}
-	return s.shared.all.Tidy(ctx)
 }
 
 // ForgetCopies makes the folders of a directory ones that no store has seen: TakeOver brings what the store lacks to it.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"sallyport/internal/sleep"
 )
 
 const (
@@ -22,10 +24,8 @@ func (b *Bucket) Change(ctx context.Context, key Key, change func(before Entry) 
 		if !errors.Is(err, ErrConflict) {
 			return now, err
 		}
-		select { // writers do not stay in step
-		case <-time.After(rand.N(changePause)):
-		case <-ctx.Done():
-			return Entry{}, context.Cause(ctx)
+		if err := sleep.For(ctx, rand.N(changePause)); err != nil { // writers do not stay in step
+			return Entry{}, err
 		}
 	}
 	return Entry{}, ErrConflict

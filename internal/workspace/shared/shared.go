@@ -28,6 +28,7 @@ const (
 
 // Workspaces are the workspaces in a store. It is safe for concurrent use.
 type Workspaces struct {
+	name     string // "workspaces" or "skills"
 	log      *store.Log
 	contents *store.Bucket
 	claims   *store.Claims
@@ -72,7 +73,7 @@ func open(in *store.Store, name, contentsName string, size int64) (*Workspaces, 
 		return nil, err
 	}
 	claims, err := in.Claims(name)
-	return &Workspaces{log, contents, claims, clock}, err
+	return &Workspaces{name, log, contents, claims, clock}, err
 }
 
 // Names returns the names of the workspaces of a principal's folder that have files, sorted.

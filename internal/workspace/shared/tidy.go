@@ -4,16 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
+	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
 
 // idleTime is how long a workspace must not have changed for Tidy to compact it, by the clock of the servers.
 const idleTime = 15 * time.Minute
+
+// The intervals of Maintain.
+const (
+	takeoverRetry = 15 * time.Second
+	tidyInterval  = time.Hour
+)
+
+// Maintain calls takeOver until it succeeds, and then keeps the store tidy, until ctx ends.
+func (w *Workspaces) Maintain(ctx context.Context, log *slog.Logger, takeOver func(ctx context.Context) error) {
+	for err := takeOver(ctx); err != nil; err = takeOver(ctx) {
+		if ctx.Err() == nil {
+			log.Warn("files of the data directory are not in the store yet", "files", w.name, "error", err)
+		}
+		if sleep.For(ctx, takeoverRetry) != nil {
+			return
+		}
+	}
+	for sleep.For(ctx, tidyInterval) == nil {
+		if err := w.Tidy(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("unused contents are not removed", "files", w.name, "error", err)
+		}
+	}
+}
 
 // Tidy compacts the workspaces that have not changed for a while, and removes contents that no file has. One of the gateways does it.
 func (w *Workspaces) Tidy(ctx context.Context) error {
