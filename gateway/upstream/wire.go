@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"sallyport/gateway/upstream/deferred"
+	"sallyport/gateway/upstream/process"
 	"sallyport/gateway/upstream/serial"
 )
 
@@ -432,7 +433,7 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	switch req.Method {
 	case "server/discover":
 		w.handshakeID.Store(req.ID)
-		return w.discover(ctx, req)
+		return w.endOnExit(w.discover(ctx, req))
 	case "initialize":
 		w.handshakeID.Store(req.ID)
 		w.initializeID.Store(req.ID)
@@ -440,7 +441,16 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 		w.writeBestEffort(ctx, msg)
 		return nil
 	}
-	return w.conn.Write(ctx, msg)
+	return w.endOnExit(w.conn.Write(ctx, msg))
+}
+
+// endOnExit ends the wire if err, of a write of the SDK, says that the process has ended, before the SDK closes the wire, which
+// would hide the reason. It returns err.
+func (w *wire) endOnExit(err error) error {
+	if process.IsExit(err) {
+		w.fail(err)
+	}
+	return err
 }
 
 func (w *wire) writeBestEffort(ctx context.Context, msg jsonrpc.Message) {

@@ -306,6 +306,12 @@ func (d *exitError) Error() string {
 	return d.status + "; stderr: " + d.headline
 }
 
+// IsExit reports whether err is or wraps an error of [Process.ExitError].
+func IsExit(err error) bool {
+	_, ok := errors.AsType[*exitError](err)
+	return ok
+}
+
 func exitStatus(state *os.ProcessState, err error) string {
 	if state == nil {
 		return fmt.Sprintf("was lost: %v", err)
