@@ -40,8 +40,8 @@ type filePatch struct {
 //   - bleve registers the formats of its segments on disk, of seven versions, and an older kind of index with its stores. The
 //     index here is of the newer kind, and its segments have a format of their own, in memory.
 //   - esbuild bundles style sheets; programs and the modules that they import are scripts and JSON.
-//   - The storage engine has pages about the process, speaks MQTT and WebSocket, and joins other clusters, at ports that are
-//     never open, and would ask for the state of certificates that it does not have. Its system account answers questions about the server, which no client of that account asks. It reads a
+//   - The storage engine has pages about the process, speaks MQTT and WebSocket, replicates records between servers, of which it is the
+//     only one, and joins other clusters, at ports that are never open, and would ask for the state of certificates that it does not have. Its system account answers questions about the server, which no client of that account asks. It reads a
 //     configuration file, which it has none of. Its client can encode messages with gob, which nothing does.
 //   - The library that checks telephone numbers contains the names of regions in all languages, which are not used.
 //   - The SDK of MCP encodes the cursors of its lists with gob; only the process that made a cursor reads it.
@@ -82,6 +82,7 @@ func patches() []patch {
 			{name: "server/client.go", changes: [][2]string{
 				{"srv.startGoRoutine(func() { srv.reconnectGateway(gwCfg) })", ""}, {"srv.startGoRoutine(func() { srv.reConnectToRemoteLeafNode(leafCfg) })", ""},
 			}},
+			{name: "server/jetstream.go", changes: [][2]string{{"err := s.enableJetStreamClustering(); err", "err := error(nil); err"}}},
 			{name: "server/parser.go", changes: [][2]string{{"return c.mqttParse(buf)", "return nil"}}},
 			{name: "server/events.go", changes: [][2]string{
 				{"\tmonSrvc := map[string]sysMsgHandler{\n…\tfor name, req := range monSrvc {\n", "\tmonSrvc := map[string]sysMsgHandler{}\n\tvar profilez msgHandler\n\tfor name, req := range monSrvc {\n"},
