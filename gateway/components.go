@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -29,8 +30,10 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/budget"
 	"sallyport/gateway/upstream/oauth"
+	"sallyport/gateway/upstream/single"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
+	"sallyport/internal/natsconn"
 	"sallyport/internal/sharedrecords"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -91,9 +94,13 @@ func (g *Gateway) openSandboxes() (err error) {
 // openCatalog opens the catalog and the components that need it, and begins to connect to the upstreams.
 func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	personAuth, await := g.openConnections()
+	once, err := g.openSingle(cfg)
+	if err != nil {
+		return err
+	}
 	if g.Catalog, err = catalog.Open(catalog.Options{
 		Settings: g.Reloader.Current(), Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile, Records: g.opts.Records,
-		Auth: g.opts.Auth, PersonAuth: personAuth, Login: await, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Renew: g.Reloader.RenewSecrets, Isolate: g.isolated,
+		Auth: g.opts.Auth, PersonAuth: personAuth, Login: await, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Renew: g.Reloader.RenewSecrets, Isolate: g.isolated, Single: once,
 		Publish: g.Sandboxes.Publish, Restore: g.Privacy.Arguments, Audit: g.Auditor.Audit,
 	}); err != nil {
 		return err
@@ -124,6 +131,20 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	}
 	g.Skills.Executor, g.Completer, g.Drafts = g.Executor, toolsearch.NewCompleter(g.Searcher), executor.NewDrafts(g.Executor)
 	return nil
+}
+
+// openSingle returns what decides which gateway of the store runs an upstream with instances: one; nil if this is the only gateway.
+func (g *Gateway) openSingle(cfg *config.Config) (once upstream.Single, err error) {
+	if !g.opts.Records.Shared() || g.opts.ServeAlone == nil {
+		return nil, nil
+	}
+	g.single, err = single.New(single.Options{
+		Server: natsconn.Of(cfg.Store, "sallyport "+g.opts.Version), Prefix: cfg.Store.Prefix, Records: g.opts.Records, Logger: g.log,
+		Serve: func(ctx context.Context, id string, conn io.ReadWriteCloser) error {
+			return g.opts.ServeAlone(ctx, g.Catalog.Alone(id), conn)
+		},
+	})
+	return g.single, err
 }
 
 // openConnections opens the logins of principals, and returns what the catalog needs of them; nil without Options.PersonAuth.
@@ -168,6 +189,9 @@ func (g *Gateway) closeComponents() error {
 	g.Privacy.Close()
 	g.Sandboxes.EndPrograms() // before their upstreams end
 	err := g.Catalog.Close()  // before the sandboxes of upstreams
+	if g.single != nil {
+		err = errors.Join(err, g.single.Close())
+	}
 	g.isolated.Close()
 	g.Environments.Close()
 	err = errors.Join(err, g.Sandboxes.Close())

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -38,6 +39,7 @@ import (
 	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
+	"sallyport/gateway/upstream/single"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
@@ -91,6 +93,9 @@ type Options struct {
 	// OnNotice gets notifications that an upstream sends outside of calls (notifications/resources/updated,
 	// notifications/message), with the upstream's id. It must not block.
 	OnNotice func(id, method string, params json.RawMessage)
+	// ServeAlone serves an upstream with instances: one, whose process runs here, to another gateway of the store over MCP, until
+	// the connection ends. Nil runs the processes of all upstreams here.
+	ServeAlone func(ctx context.Context, one catalog.Alone, conn io.ReadWriteCloser) error
 	// NoPool disables the pool of idle sandboxes, for a process that runs one program and exits.
 	NoPool bool
 	// Telemetry records metrics and traces; nil records nothing. The caller closes it after the gateway.
@@ -151,6 +156,7 @@ type Gateway struct {
 	opts      Options
 	log       *slog.Logger
 	isolated  *isolation.Launcher
+	single    *single.Runner // nil without a store that gateways share
 	meter     execution.Meter
 	private   toolcall.Middleware // keeps personal data from models
 	call      toolcall.Handler

@@ -114,7 +114,7 @@ type membership struct{ *Catalog }
 
 func (c membership) sessionOptions(m *member, known *tool.Offer) *upstream.Options {
 	opts := &upstream.Options{
-		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks, NoRoots: c.opts.NoRoots, Auth: m.auth, Secrets: c.opts.Secrets, Budget: c.opts.Budget, Isolate: c.opts.Isolate,
+		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks, NoRoots: c.opts.NoRoots, Auth: m.auth, Secrets: c.opts.Secrets, Budget: c.opts.Budget, Isolate: c.opts.Isolate, Single: c.opts.Single,
 		OnOffer: func(offer tool.Offer) {
 			changed := c.setOffer(m, offer)
 			m.fresh.Store(true) // not before: see find

@@ -43,6 +43,8 @@ type Options struct {
 	OnNotice func(id, method string, params json.RawMessage)
 	// Isolate starts upstreams with the key isolate in sandboxes; nil refuses to start them.
 	Isolate upstream.Isolate
+	// Single is for upstreams that run once for all gateways of a store; nil runs them here.
+	Single upstream.Single
 	// Budget bounds the memory of the large messages of all upstreams.
 	Budget *budget.Budget
 	// Renew returns the settings of an upstream with the secrets that are valid now; nil leaves them unchanged.

@@ -82,8 +82,9 @@ func upstreamOf(offers []catalog.UpstreamOffer, params object) string {
 func (d *Direct) callModern(ctx context.Context, c *client, method string, params object, call tool.Call) (json.RawMessage, error) {
 	result, err := d.pending.callOrResume(ctx, c, method, params, func(ctx context.Context, peer tool.Peer) (any, error) {
 		call.Peer, call.Rounds = d.attributePeer(peer, call), true
+		call.Params = withStateOf(call.Params)
 		raw, err := rawAnswer(d.gateway.Call(ctx, call))
-		return d.attributeRequests(raw, call), err
+		return d.attributeRequests(wrapState(raw), call), err
 	})
 	if asked, ok := result.(inputRequired); ok {
 		return asked.raw(), err

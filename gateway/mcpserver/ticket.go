@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -93,6 +94,32 @@ func (p *pendingStore) resume(ticket string, bound []byte) (*pendingCall, error)
 }
 
 func isTicket(state string) bool { return strings.HasPrefix(state, ticketPrefix) }
+
+// wrapped marks the requestState of an upstream that is a gateway too, which could be taken for one of this gateway.
+const wrapped = "upstream."
+
+// wrapState marks the requestState of an upstream in a result, if it needs that.
+func wrapState(raw json.RawMessage) json.RawMessage {
+	if decodeMember(raw, "resultType") != "input_required" {
+		return raw
+	}
+	state := decodeMember(raw, "requestState")
+	if !isTicket(state) && !strings.HasPrefix(state, wrapped) {
+		return raw
+	}
+	return replaceMember(raw, "requestState", encode(wrapped+state))
+}
+
+// withStateOf returns the params of a call with the requestState as the upstream knows it.
+func withStateOf(params object) object {
+	state, ok := strings.CutPrefix(decodeString(params["requestState"]), wrapped)
+	if !ok {
+		return params
+	}
+	params = maps.Clone(params)
+	params["requestState"] = encode(state)
+	return params
+}
 
 var errTicket = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid requestState: used, expired, or of another request"}
 

@@ -31,6 +31,20 @@ func TestClientsWithoutTasks(t *testing.T) {
 	both.Wait()
 }
 
+// TestGatewayOfGateways checks that clients of both revisions answer what a tool behind three gateways asks.
+func TestGatewayOfGateways(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(testutil.Upstreams(t), "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	d := newDirect(t, true, config.Upstream{Name: "everything", ID: "everything", Command: "node", Args: []string{script, "stdio"}, Timeout: time.Minute})
+	d = newDirect(t, true, config.Upstream{Name: "near", ID: "near", URL: d.url, Timeout: time.Minute})
+	d = newDirect(t, false, config.Upstream{Name: "everything", ID: "everything", URL: d.url, Timeout: time.Minute})
+	var both sync.WaitGroup
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		both.Go(func() { d.research(version) })
+	}
+	both.Wait()
+}
+
 // research calls the tool as a client of that revision.
 func (d *direct) research(version string) {
 	progressed := make(chan string, 100)

@@ -20,6 +20,7 @@ import (
 	"sallyport/gateway/upstream/serial"
 	"sallyport/gateway/upstream/subscription"
 	"sallyport/gateway/upstream/webtools"
+	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -209,8 +210,27 @@ func (d *dialer) dialTools(ctx context.Context) (*carrier, error) {
 	return &carrier{conn: conn, stop: func() { _ = conn.Close() }}, nil
 }
 
-// startProcess starts the process of a stdio upstream. One that is to be isolated never runs without a sandbox.
+// startProcess starts the process of a stdio upstream, or connects to the gateway that runs it for all.
 func (d *dialer) startProcess(ctx context.Context) (*process.Process, error) {
+	if d.settings.Instances != config.InstancesOne || d.opts.Single == nil {
+		return d.startHere(ctx)
+	}
+	there, lost, err := d.opts.Single.Join(ctx, d.settings.ID)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		return process.StartWith(ctx, process.Over(there))
+	}
+	p, err := d.startHere(ctx)
+	if err == nil {
+		p.StopOn(lost)
+	}
+	return p, err
+}
+
+// startHere starts the process of a stdio upstream at this gateway. One that is to be isolated never runs without a sandbox.
+func (d *dialer) startHere(ctx context.Context) (*process.Process, error) {
 	if d.settings.Isolate == nil {
 		return process.Start(ctx, process.Command{Command: d.settings.Command, Args: d.settings.Args, Dir: d.settings.Dir, Env: d.settings.Env})
 	}

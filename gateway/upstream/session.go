@@ -23,6 +23,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -57,6 +58,12 @@ type Authorizer = auth.OAuthHandler
 
 // Isolate starts processes in sandboxes.
 type Isolate = commandtools.Isolate
+
+// Single decides which gateway runs the process of an upstream with instances: one.
+type Single interface {
+	// Join returns a connection to the gateway that runs the process. It is nil if this gateway does, until lost is closed.
+	Join(ctx context.Context, id string) (there io.ReadWriteCloser, lost <-chan struct{}, err error)
+}
 
 // Options configure a [Session]. The zero value is usable.
 type Options struct {
@@ -96,6 +103,8 @@ type Options struct {
 	Secrets *redact.Book
 	// Isolate starts the process of an upstream with Settings.Isolate, in a sandbox; nil refuses to start it.
 	Isolate Isolate
+	// Single is for upstreams that run once for all gateways of a store; nil runs them here.
+	Single Single
 	// Budget bounds the memory of large messages of all sessions that share it; nil gives the session its own.
 	Budget *budget.Budget
 }

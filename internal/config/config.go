@@ -312,6 +312,9 @@ type Upstream struct {
 	Concurrency int
 	// MaxMessage bounds one message of the upstream; default 64MiB.
 	MaxMessage Size
+	// Instances says how many processes it has where several gateways share a store: each gateway its own (each), or one of them for
+	// all (one), which another gateway starts when that of the process ends. Default each.
+	Instances string
 	// Eager starts it with the gateway, and restarts it when it ends; default: at the first call.
 	Eager bool
 	// Idle is how long it may be without a call before it is stopped, 0 for never; default 10m.
@@ -387,6 +390,12 @@ type Sandbox struct {
 	// Tsc is the path of the checker of TypeScript; default the one that is found.
 	Tsc string
 }
+
+// The values of Upstream.Instances.
+const (
+	InstancesEach = "each"
+	InstancesOne  = "one"
+)
 
 // The values of Sandbox.Reuse.
 const (
@@ -478,6 +487,6 @@ func defaultEmbeddings() *Embeddings { return &Embeddings{Timeout: 300 * time.Mi
 // defaultUpstream holds the defaults of each upstream in a file of dir.
 func defaultUpstream(dir string) Upstream {
 	return Upstream{
-		Dir: dir, Transport: "auto", Auth: Auth{Store: "auto"}, Timeout: 60 * time.Second, Concurrency: 32, MaxMessage: 64 * MiB, Idle: 10 * time.Minute,
+		Dir: dir, Transport: "auto", Auth: Auth{Store: "auto"}, Timeout: 60 * time.Second, Concurrency: 32, MaxMessage: 64 * MiB, Instances: InstancesEach, Idle: 10 * time.Minute,
 	}
 }

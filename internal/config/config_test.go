@@ -53,7 +53,7 @@ workflows: {path: ../flows, secrets: {builds: "${SECRET}-x", later: "${NOT_SET}"
 		t.Fatal(err)
 	}
 	with := func(u Upstream) Upstream {
-		u.Transport, u.Auth.Store, u.Trust, u.Concurrency, u.MaxMessage, u.Idle = "auto", "auto", TrustPin, 32, 64*MiB, 10*time.Minute
+		u.Transport, u.Auth.Store, u.Trust, u.Concurrency, u.MaxMessage, u.Instances, u.Idle = "auto", "auto", TrustPin, 32, 64*MiB, "each", 10*time.Minute
 		return u
 	}
 	want := &Config{

@@ -132,6 +132,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"timeout", scalar(d, &u.Timeout, yamlstrict.Duration)},
 		{"concurrency", scalar(d, &u.Concurrency, yamlstrict.Count)},
 		{"max_message", scalar(d, &u.MaxMessage, parseSize)},
+		{"instances", d.OneOf(&u.Instances, InstancesEach, InstancesOne)},
 		{"eager", scalar(d, &u.Eager, yamlstrict.Bool)},
 		{"idle", scalar(d, &u.Idle, yamlstrict.Duration)},
 		{"disabled", scalar(d, &u.Disabled, yamlstrict.Bool)},

@@ -100,7 +100,7 @@ func namesOfSet(keys ...setKey) (names []string) {
 
 // processKeys returns the keys with a value that only an upstream with a process may have.
 func (u Upstream) processKeys() []string {
-	return namesOfSet(setKey{"args", len(u.Args) > 0}, setKey{"env", len(u.Env) > 0}, setKey{"cwd", u.Dir != ""}, setKey{"isolate", u.Isolate != nil})
+	return namesOfSet(setKey{"args", len(u.Args) > 0}, setKey{"env", len(u.Env) > 0}, setKey{"cwd", u.Dir != ""}, setKey{"isolate", u.Isolate != nil}, setKey{"instances", u.Instances == InstancesOne})
 }
 
 // httpKeys returns the keys with a value that only an upstream with a URL may have.

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/codegen/runtime"
 	"sallyport/internal/natsconn"
+	"sallyport/internal/natsstream"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/natscluster"
 	"sallyport/sandbox"
@@ -24,8 +25,8 @@ func TestMain(m *testing.M) {
 const eventually = 40 * time.Second
 
 // patientTimes are for a slow machine.
-func patientTimes() times {
-	return times{beat: time.Second, silence: time.Minute, absence: time.Minute, linger: 3 * time.Second}
+func patientTimes() natsstream.Times {
+	return natsstream.Times{Beat: time.Second, Silence: time.Minute, Absence: time.Minute, Linger: 3 * time.Second}
 }
 
 // joined is a worker of a test.

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"sallyport/internal/natsconn"
+	"sallyport/internal/natsstream"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/remote"
@@ -37,7 +38,7 @@ type Options struct {
 	// Logger is required.
 	Logger *slog.Logger
 
-	times times
+	times natsstream.Times
 }
 
 // Pool runs programs on the workers of a cluster. It is safe for concurrent use. The caller must Close it.
@@ -202,19 +203,19 @@ func (p *Pool) dial(ctx context.Context, w Worker) (io.ReadWriteCloser, error) {
 	}
 	names, link := p.registry.subjects, rand.Text()
 	from := names.toGateway(w.Name, w.Instance, link)
-	s, err := openStream(conn, names.toWorker(w.Name, w.Instance, link), from, p.opts.times.orDefault())
+	s, err := natsstream.Open(conn, names.toWorker(w.Name, w.Instance, link), from, p.opts.times)
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
 	p.work.Go(func() {
-		<-s.done
+		<-s.Done()
 		conn.Close()
 	})
 	if err := conn.PublishRequest(names.dial(w.Name, w.Instance), from, []byte(link)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return s, s.waitHeard(ctx, dialTimeout)
+	return s, s.WaitHeard(ctx, dialTimeout)
 }
 
 // Publish makes files (by slash-separated path) the content of /servers for every program that starts from now on.

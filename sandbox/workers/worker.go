@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"sallyport/internal/natsconn"
+	"sallyport/internal/natsstream"
 	"sallyport/sandbox"
 	"sallyport/sandbox/remote"
 )
@@ -34,7 +35,7 @@ type WorkerOptions struct {
 	Remote remote.WorkerOptions
 	Logger *slog.Logger
 
-	times times
+	times natsstream.Times
 }
 
 // maxLinks bounds the links of a worker; each gateway has one.
@@ -56,7 +57,7 @@ type worker struct {
 	links    sync.WaitGroup
 
 	mu       sync.Mutex
-	open     map[string]*stream
+	open     map[string]*natsstream.Stream
 	busy     int
 	draining time.Time // since when it drains to end; zero if it does not
 	held     bool      // it takes no programs until an order to resume
@@ -65,7 +66,7 @@ type worker struct {
 // Work joins a cluster and runs programs of its gateways. When ctx ends, it takes no more programs, and returns when those that
 // run have ended. The error is of servers that refuse this worker.
 func Work(ctx context.Context, opts WorkerOptions) error {
-	w := &worker{opts: opts, log: opts.Logger, subjects: newSubjects(opts.Prefix), instance: rand.Text(), since: time.Now().UTC(), changed: make(chan struct{}, 1), open: map[string]*stream{}}
+	w := &worker{opts: opts, log: opts.Logger, subjects: newSubjects(opts.Prefix), instance: rand.Text(), since: time.Now().UTC(), changed: make(chan struct{}, 1), open: map[string]*natsstream.Stream{}}
 	w.opts.Remote.Begin = w.begin
 	if err := checkEnvironments(environmentsOf(opts.Remote.Host)); err != nil {
 		return fmt.Errorf("join the cluster: %w", err)
@@ -230,34 +231,28 @@ func (w *worker) accept(link string) {
 	case w.open[link] != nil: // a message that was repeated
 		return
 	case !w.draining.IsZero():
-		w.refuse(to, errDraining)
+		natsstream.Refuse(w.conn, to, errDraining)
 		return
 	case len(w.open) >= maxLinks:
-		w.refuse(to, errors.New("the worker serves as many gateways as it may"))
+		natsstream.Refuse(w.conn, to, errors.New("the worker serves as many gateways as it may"))
 		return
 	}
-	s, err := openStream(w.conn, to, w.subjects.toWorker(w.opts.Name, w.instance, link), w.opts.times.orDefault())
+	s, err := natsstream.Open(w.conn, to, w.subjects.toWorker(w.opts.Name, w.instance, link), w.opts.times)
 	if err != nil {
-		w.refuse(to, err)
+		natsstream.Refuse(w.conn, to, err)
 		return
 	}
 	w.open[link] = s
 	w.links.Go(func() { w.serve(link, s) })
 }
 
-func (w *worker) refuse(to string, why error) {
-	message := append(make([]byte, headSize), why.Error()...)
-	message[0] = kindReset
-	_ = w.conn.Publish(to, message) // the gateway then waits in vain, for a limited time
-}
-
 // serve serves a gateway until its link ends.
-func (w *worker) serve(link string, s *stream) {
+func (w *worker) serve(link string, s *natsstream.Stream) {
 	if err := remote.ServeWorker(context.Background(), s, w.opts.Remote); err != nil {
 		w.log.Warn("a link to a gateway has ended", "error", err)
 	}
 	_ = s.Close() // never an error
-	<-s.done
+	<-s.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.open, link)

@@ -63,7 +63,7 @@ func run(opts *server.Options) error {
 type Cluster struct {
 	// CA is a file with the certificate to trust, OtherCA one with a certificate that did not sign those of the servers.
 	CA, OtherCA string
-	// Creds are credentials that may use JetStream and the subjects of the prefix "sallyport", and those of workers; NoCreds may do nothing, and
+	// Creds are credentials that may use JetStream and the subjects of the prefix "sallyport", those of workers and of gateways; NoCreds may do nothing, and
 	// OtherCreds everything in another account. RawCreds may publish and subscribe to everything in the account of Creds.
 	Creds, NoCreds, OtherCreds, RawCreds string
 

@@ -121,7 +121,7 @@ func (c *Cluster) writeCredentials(s *secrets) error {
 		account  nkeys.KeyPair
 		pub, sub []string
 	}{
-		{&c.Creds, "gateway", app, []string{"sallyport.>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "_WORKERS.sallyport.>"}, []string{"_INBOX.sallyport.>", "_WORKERS.sallyport.>"}},
+		{&c.Creds, "gateway", app, []string{"sallyport.>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "_WORKERS.sallyport.>", "_GATEWAYS.sallyport.>"}, []string{"_INBOX.sallyport.>", "_WORKERS.sallyport.>", "_GATEWAYS.sallyport.>"}},
 		{&c.NoCreds, "nobody", app, []string{"nothing"}, []string{"_INBOX.sallyport.>"}},
 		{&c.RawCreds, "raw", app, nil, nil},
 		{&c.OtherCreds, "other", other, nil, nil},

@@ -3,14 +3,18 @@ package clustercmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/upstream/single"
 	"sallyport/internal/natsconn"
 	"sallyport/internal/seal"
 	"sallyport/internal/tool"
@@ -74,13 +78,17 @@ func (a *app) init(dir, prefix string, names []string) error {
 	}
 	written := []string{}
 	if made {
+		written = append(written, filepath.Join(dir, natsconn.ServerFile))
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "gateway.creds")); errors.Is(err, fs.ErrNotExist) {
 		g := workers.GatewayRights(prefix)
-		publish := append([]string{prefix + ".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}, g.Publish...)
-		path, err := authority.AddUser("gateway", publish, append([]string{"_INBOX." + prefix + ".>"}, g.Subscribe...))
+		publish, subscribe := single.Rights(prefix)
+		publish = slices.Concat([]string{prefix + ".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}, g.Publish, publish)
+		path, err := authority.AddUser("gateway", publish, slices.Concat([]string{"_INBOX." + prefix + ".>"}, g.Subscribe, subscribe))
 		if err != nil {
 			return fmt.Errorf("init cluster: %w", err)
 		}
-		written = append(written, filepath.Join(dir, natsconn.ServerFile), path)
+		written = append(written, path)
 	}
 	path, made, err := authority.AddFile("seal.key", seal.Generate())
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/cluster"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/mcpserver"
@@ -199,7 +201,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}
 	defer closeTelemetry(watched, log)
 	notices := &mcpserver.Notices{}
-	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.noRoots(cfg), OnNotice: notices.Notice, Site: d.site(cfg.HTTP), Directory: d.groups(), Subjects: d.people()})
+	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.noRoots(cfg), OnNotice: notices.Notice, ServeAlone: serveAlone(notices, log), Site: d.site(cfg.HTTP), Directory: d.groups(), Subjects: d.people()})
 	if err != nil {
 		return err
 	}
@@ -367,6 +369,19 @@ func (s *service) tools() *mcpserver.Options {
 	}
 	opts.OnReady, opts.StateKey, opts.Telemetry, opts.Watch = s.signalReady, s.key, s.telemetry, s.gateway.Catalog.Watch
 	return opts
+}
+
+// serveAlone serves one upstream to another gateway, which has all that stands before the tools.
+func serveAlone(notices *mcpserver.Notices, log *slog.Logger) func(context.Context, catalog.Alone, io.ReadWriteCloser) error {
+	return func(ctx context.Context, one catalog.Alone, conn io.ReadWriteCloser) error {
+		if err := one.Start(ctx); err != nil {
+			return err
+		}
+		if _, err := conn.Write([]byte("\n")); err != nil { // it is connected
+			return err
+		}
+		return mcpserver.ServeConn(ctx, one, &mcpserver.DirectOptions{Version: cli.BuildVersion(), Logger: log, Protocol: cli.ProtocolLog(log), WireNames: true, Notices: notices}, conn)
+	}
 }
 
 // modeNow is modeOf with the settings in force.

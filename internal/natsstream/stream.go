@@ -1,4 +1,5 @@
-package workers
+// Package natsstream carries streams of bytes between two processes over NATS, also while servers fail. Its main type is [Stream].
+package natsstream
 
 import (
 	"bytes"
@@ -6,7 +7,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -45,18 +45,26 @@ const (
 	ackBytes = window / 8
 )
 
-// times are the times of a stream.
-type times struct {
-	// beat is how often each side says that it is alive; bytes that are not acknowledged for that long are sent again.
-	beat time.Duration
-	// silence is how long the other side may be silent, absence the same while the servers know of no subscriber.
-	silence, absence time.Duration
-	// linger is how long a closed stream tries to send the rest.
-	linger time.Duration
+// ResetError says that the other side has ended a stream at once, and why.
+type ResetError struct{ Reason string }
+
+func (e *ResetError) Error() string { return "the other side ended the connection: " + e.Reason }
+
+// maxReason bounds the reason of a ResetError, in characters.
+const maxReason = 500
+
+// Times are the times of a stream. The zero value means the defaults: 1 s, 15 s, 8 s and 3 s.
+type Times struct {
+	// Beat is how often each side says that it is alive; bytes that are not acknowledged for that long are sent again.
+	Beat time.Duration
+	// Silence is how long the other side may be silent, Absence the same while the servers know of no subscriber.
+	Silence, Absence time.Duration
+	// Linger is how long a closed stream tries to send the rest.
+	Linger time.Duration
 }
 
-func (t times) orDefault() times {
-	return cmp.Or(t, times{beat: time.Second, silence: 15 * time.Second, absence: 8 * time.Second, linger: 3 * time.Second})
+func (t Times) orDefault() Times {
+	return cmp.Or(t, Times{Beat: time.Second, Silence: 15 * time.Second, Absence: 8 * time.Second, Linger: 3 * time.Second})
 }
 
 var (
@@ -65,15 +73,15 @@ var (
 	errForged   = errors.New("the other side sent an invalid message")
 )
 
-// stream is a stream of bytes to a process, over two subjects. It delivers each byte once and in order, also if messages are
+// Stream is a stream of bytes to a process, over two subjects. It delivers each byte once and in order, also if messages are
 // lost or repeated because a server fails: bytes are sent again until the other side has acknowledged them. It never sends
-// more than the other side has room for.
-type stream struct {
+// more than the other side has room for. One goroutine may read while others write and close.
+type Stream struct {
 	conn     *nats.Conn
 	to, from string
 	sub      *nats.Subscription
 	chunk    int
-	times    times
+	times    Times
 	heardOf  chan struct{} // closed at the first message of the other side
 	wake     chan struct{} // capacity 1: run has something to do
 	done     chan struct{} // closed when the stream has ended and the rest is sent
@@ -115,10 +123,10 @@ type incoming struct {
 // atEnd reports whether all bytes have come.
 func (i *incoming) atEnd() bool { return i.hasEnd && i.received == i.end }
 
-// openStream opens a stream that sends to a subject and receives from another.
-func openStream(conn *nats.Conn, to, from string, t times) (*stream, error) {
-	s := &stream{
-		conn: conn, to: to, from: from, times: t, chunk: max(1, min(maxChunk, int(conn.MaxPayload()))-headSize), heard: time.Now(),
+// Open opens a stream that sends to a subject and receives from another. The connection must outlive it.
+func Open(conn *nats.Conn, to, from string, t Times) (*Stream, error) {
+	s := &Stream{
+		conn: conn, to: to, from: from, times: t.orDefault(), chunk: max(1, min(maxChunk, int(conn.MaxPayload()))-headSize), heard: time.Now(),
 		heardOf: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.changed = sync.NewCond(&s.mu)
@@ -135,7 +143,7 @@ func openStream(conn *nats.Conn, to, from string, t times) (*stream, error) {
 }
 
 // Read reads what the other side has written.
-func (s *stream) Read(p []byte) (int, error) {
+func (s *Stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.in.data.Len() == 0 && len(p) > 0 {
@@ -157,7 +165,7 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 // Write waits until the other side has room.
-func (s *stream) Write(p []byte) (n int, err error) {
+func (s *Stream) Write(p []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(p) > 0 {
@@ -179,7 +187,7 @@ func (s *stream) Write(p []byte) (n int, err error) {
 }
 
 // writable returns why nothing can be written. It is called with mu held.
-func (s *stream) writable() error {
+func (s *Stream) writable() error {
 	switch {
 	case s.err != nil:
 		return s.err
@@ -191,8 +199,11 @@ func (s *stream) writable() error {
 	return nil
 }
 
-// Close ends the stream. What was written is sent in the background, for a limited time: see done.
-func (s *stream) Close() error {
+// Done is closed when the stream has ended and what was written is sent, or is given up.
+func (s *Stream) Done() <-chan struct{} { return s.done }
+
+// Close ends the stream. What was written is sent in the background, for a limited time: see [Stream.Done]. It never fails.
+func (s *Stream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed.IsZero() {
@@ -203,8 +214,15 @@ func (s *stream) Close() error {
 	return nil
 }
 
+// Fail ends the stream at once. The other side gets the reason as a [ResetError].
+func (s *Stream) Fail(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail(why)
+}
+
 // signal wakes up all who wait for a change. It is called with mu held.
-func (s *stream) signal() {
+func (s *Stream) signal() {
 	s.changed.Broadcast()
 	select {
 	case s.wake <- struct{}{}:
@@ -213,7 +231,7 @@ func (s *stream) signal() {
 }
 
 // fail ends the stream with an error. It is called with mu held.
-func (s *stream) fail(err error) {
+func (s *Stream) fail(err error) {
 	if s.err == nil {
 		s.err = err
 		s.signal()
@@ -221,10 +239,10 @@ func (s *stream) fail(err error) {
 }
 
 // room is the offset up to which this side has room. It is called with mu held.
-func (s *stream) room() uint64 { return s.in.received - uint64(s.in.data.Len()) + window }
+func (s *Stream) room() uint64 { return s.in.received - uint64(s.in.data.Len()) + window }
 
 // flush sends what the other side has room for. It is called with mu held.
-func (s *stream) flush() {
+func (s *Stream) flush() {
 	data := s.out.data.Bytes()
 	for end := min(s.out.acked+uint64(len(data)), s.out.limit); s.out.sent < end; {
 		from := s.out.sent - s.out.acked
@@ -235,20 +253,20 @@ func (s *stream) flush() {
 }
 
 // sendAck sends what has come and how much room there is. It is called with mu held.
-func (s *stream) sendAck(reply string) {
+func (s *Stream) sendAck(reply string) {
 	s.in.acked, s.in.limit, s.in.due = s.in.received, s.room(), false
 	s.send(kindAck, s.in.received, binary.BigEndian.AppendUint64(nil, s.in.limit), reply)
 }
 
 // send sends a message. A message that is lost is sent again, so there is no error. It is called with mu held.
-func (s *stream) send(kind byte, offset uint64, content []byte, reply string) {
+func (s *Stream) send(kind byte, offset uint64, content []byte, reply string) {
 	s.message = append(binary.BigEndian.AppendUint64(append(s.message[:0], kind), offset), content...)
 	_ = s.conn.PublishMsg(&nats.Msg{Subject: s.to, Reply: reply, Data: s.message})
 }
 
 // run does what is due until the stream has ended.
-func (s *stream) run() {
-	tick := time.NewTicker(s.times.beat)
+func (s *Stream) run() {
+	tick := time.NewTicker(s.times.Beat)
 	defer tick.Stop()
 	for !s.work(time.Now()) {
 		select {
@@ -261,11 +279,11 @@ func (s *stream) run() {
 }
 
 // work does what is due, and reports whether the stream has ended.
-func (s *stream) work(now time.Time) (ended bool) {
+func (s *Stream) work(now time.Time) (ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	silent := now.Sub(s.heard)
-	if s.err == nil && (silent > s.times.silence || s.absent && silent > s.times.absence) {
+	if s.err == nil && (silent > s.times.Silence || s.absent && silent > s.times.Absence) {
 		s.fail(errPeerGone)
 	}
 	if s.err != nil {
@@ -273,12 +291,12 @@ func (s *stream) work(now time.Time) (ended bool) {
 		return true
 	}
 	if !s.closed.IsZero() {
-		if s.out.ended || s.in.atEnd() || now.Sub(s.closed) > s.times.linger {
+		if s.out.ended || s.in.atEnd() || now.Sub(s.closed) > s.times.Linger {
 			return true
 		}
 		s.send(kindEnd, s.out.acked+uint64(s.out.data.Len()), nil, "")
 	}
-	if s.out.sent > s.out.acked && now.Sub(s.out.moved) >= s.times.beat {
+	if s.out.sent > s.out.acked && now.Sub(s.out.moved) >= s.times.Beat {
 		s.out.sent, s.out.moved = s.out.acked, now
 		s.flush()
 	}
@@ -291,7 +309,7 @@ func (s *stream) work(now time.Time) (ended bool) {
 }
 
 // receive handles a message of the other side, or of a server.
-func (s *stream) receive(m *nats.Msg) {
+func (s *Stream) receive(m *nats.Msg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -324,8 +342,8 @@ func (s *stream) receive(m *nats.Msg) {
 }
 
 // countIdle counts a message that brought nothing new. It is called with mu held.
-func (s *stream) countIdle() error {
-	if s.heard.Sub(s.in.since) > s.times.beat {
+func (s *Stream) countIdle() error {
+	if s.heard.Sub(s.in.since) > s.times.Beat {
 		s.in.idle, s.in.since = 0, s.heard
 	}
 	if s.in.idle++; s.in.idle > maxIdle {
@@ -338,7 +356,7 @@ func (s *stream) countIdle() error {
 const noResponders = "503"
 
 // isKnown reports whether the other side has said something. It is called with mu held.
-func (s *stream) isKnown() bool {
+func (s *Stream) isKnown() bool {
 	select {
 	case <-s.heardOf:
 		return true
@@ -348,7 +366,7 @@ func (s *stream) isKnown() bool {
 }
 
 // handle handles a message. It is called with mu held.
-func (s *stream) handle(kind byte, offset uint64, content []byte) error {
+func (s *Stream) handle(kind byte, offset uint64, content []byte) error {
 	switch kind {
 	case kindData:
 		return s.handleData(offset, content)
@@ -361,13 +379,13 @@ func (s *stream) handle(kind byte, offset uint64, content []byte) error {
 		s.signal()
 		return nil
 	case kindReset:
-		return fmt.Errorf("the other side ended the connection: %s", sanitize.Line(string(content), 200))
+		return &ResetError{sanitize.Line(string(content), maxReason)}
 	}
 	return errForged
 }
 
 // handleData keeps bytes that are the next ones. Others were lost or are repeated. It is called with mu held.
-func (s *stream) handleData(offset uint64, content []byte) error {
+func (s *Stream) handleData(offset uint64, content []byte) error {
 	end := offset + uint64(len(content))
 	switch {
 	case end < offset || end > s.room() || s.in.hasEnd && end > s.in.end:
@@ -386,7 +404,7 @@ func (s *stream) handleData(offset uint64, content []byte) error {
 	return nil
 }
 
-func (s *stream) sendDueAck() {
+func (s *Stream) sendDueAck() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.in.due && s.err == nil {
@@ -395,7 +413,7 @@ func (s *stream) sendDueAck() {
 }
 
 // handleAck is called with mu held.
-func (s *stream) handleAck(offset uint64, content []byte) error {
+func (s *Stream) handleAck(offset uint64, content []byte) error {
 	if len(content) != 8 || offset > s.out.sent {
 		return errForged
 	}
@@ -410,7 +428,7 @@ func (s *stream) handleAck(offset uint64, content []byte) error {
 }
 
 // handleEnd is called with mu held.
-func (s *stream) handleEnd(offset uint64) error {
+func (s *Stream) handleEnd(offset uint64) error {
 	if offset < s.in.received || s.in.hasEnd && offset != s.in.end {
 		return errForged
 	}
@@ -422,8 +440,15 @@ func (s *stream) handleEnd(offset uint64) error {
 	return nil
 }
 
-// waitHeard waits until the other side has said something, and ends the stream if it does not.
-func (s *stream) waitHeard(ctx context.Context, within time.Duration) error {
+// Refuse ends a stream that the other side has opened and this side has not. The other side gets the reason.
+func Refuse(conn *nats.Conn, to string, why error) {
+	message := append(make([]byte, headSize), why.Error()...)
+	message[0] = kindReset
+	_ = conn.Publish(to, message) // the other side then waits in vain, for a limited time
+}
+
+// WaitHeard waits until the other side has said something, and ends the stream if it does not.
+func (s *Stream) WaitHeard(ctx context.Context, within time.Duration) error {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	err := errPeerGone

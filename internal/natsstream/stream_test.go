@@ -1,4 +1,4 @@
-package workers
+package natsstream
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,63 +18,21 @@ import (
 	"sallyport/internal/testutil/natscluster"
 )
 
-// raw is a connection of a test. It counts what the server denied, and separately what was published to [barrier].
-type raw struct {
-	*nats.Conn
-
-	denied, barriers atomic.Int64
+func TestMain(m *testing.M) {
+	natscluster.Serve()
+	os.Exit(m.Run())
 }
 
-// barrier is a subject that nobody may publish to.
-const barrier = "barrier"
-
-func connectRaw(t *testing.T, c *natscluster.Cluster, creds string) *raw {
-	t.Helper()
-	r := &raw{}
-	conn, unanswered, err := natsconn.Server{URL: c.URL(), Creds: creds, CA: c.CA}.Connect(nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		switch {
-		case errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), barrier):
-			r.barriers.Add(1)
-		case errors.Is(err, nats.ErrPermissionViolation):
-			r.denied.Add(1)
-		}
-	}))
-	if err := errors.Join(err, unanswered); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	r.Conn = conn
-	return r
-}
-
-// denies reports whether the server denies something. What follows is denied after it.
-func (r *raw) denies(t *testing.T, do func() error) bool {
-	t.Helper()
-	before, passed := r.denied.Load(), r.barriers.Load()
-	if err := errors.Join(do(), r.Publish(barrier, nil)); err != nil {
-		t.Fatal(err)
-	}
-	testutil.Eventually(t, "the server has answered", eventually, func() bool { return r.barriers.Load() > passed })
-	return r.denied.Load() > before
-}
-
-func (r *raw) deniesSubscribe(t *testing.T, subject string) bool {
-	t.Helper()
-	return r.denies(t, func() error {
-		_, err := r.Subscribe(subject, func(*nats.Msg) {})
-		return err
-	})
-}
-
-func (r *raw) deniesPublish(t *testing.T, subject string) bool {
-	t.Helper()
-	return r.denies(t, func() error { return r.Publish(subject, nil) })
-}
+const eventually = 40 * time.Second
 
 // TestStream has one server for all parts.
 func TestStream(t *testing.T) {
 	c := natscluster.Start(t, 1)
-	conn := connectRaw(t, c, c.RawCreds).Conn
+	conn, unanswered, err := natsconn.Server{URL: c.URL(), Creds: c.RawCreds, CA: c.CA}.Connect()
+	if err := errors.Join(err, unanswered); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
 	t.Run("lossy", func(t *testing.T) { sendOverLossy(t, conn) })
 	t.Run("hostile", func(t *testing.T) { refuseHostile(t, conn) })
 	t.Run("idle", func(t *testing.T) { refuseIdle(t, conn) })
@@ -82,9 +40,9 @@ func TestStream(t *testing.T) {
 	t.Run("close", func(t *testing.T) { closeBoth(t, conn) })
 }
 
-func open(t *testing.T, conn *nats.Conn, to, from string, set times) *stream {
+func open(t *testing.T, conn *nats.Conn, to, from string, set Times) *Stream {
 	t.Helper()
-	s, err := openStream(conn, to, from, set)
+	s, err := Open(conn, to, from, set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +54,8 @@ func open(t *testing.T, conn *nats.Conn, to, from string, set times) *stream {
 }
 
 // quickTimes send again soon.
-func quickTimes() times {
-	return times{beat: 50 * time.Millisecond, silence: time.Minute, absence: time.Minute, linger: 20 * time.Millisecond}
+func quickTimes() Times {
+	return Times{Beat: 50 * time.Millisecond, Silence: time.Minute, Absence: time.Minute, Linger: 20 * time.Millisecond}
 }
 
 // sendOverLossy sends in both directions while some messages are lost and some are repeated.
@@ -123,13 +81,13 @@ func sendOverLossy(t *testing.T, conn *nats.Conn) {
 	random := rand.NewChaCha8([32]byte{1})
 	_, _ = random.Read(data) // never an error
 	errs := make(chan error, 2)
-	for _, s := range []*stream{a, b} {
+	for _, s := range []*Stream{a, b} {
 		go func() {
 			_, err := s.Write(data)
 			errs <- err
 		}()
 	}
-	for _, s := range []*stream{a, b} {
+	for _, s := range []*Stream{a, b} {
 		got := make([]byte, len(data))
 		if _, err := io.ReadFull(s, got); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("read: %v, equal: %v", err, bytes.Equal(got, data))
@@ -149,7 +107,7 @@ func message(kind byte, offset uint64, content []byte) []byte {
 // refuseIdle sends messages that bring nothing new, without end.
 func refuseIdle(t *testing.T, conn *nats.Conn) {
 	t.Helper()
-	s := open(t, conn, "idle.out", "idle.in", times{beat: time.Hour, silence: time.Hour, absence: time.Hour})
+	s := open(t, conn, "idle.out", "idle.in", Times{Beat: time.Hour, Silence: time.Hour, Absence: time.Hour})
 	for range maxIdle + 1 {
 		s.receive(&nats.Msg{Data: message(kindAck, 0, binary.BigEndian.AppendUint64(nil, window))})
 	}
@@ -207,7 +165,7 @@ func refuseHostile(t *testing.T, conn *nats.Conn) {
 // missPeer wants that a stream ends when its peer is gone: soon if the server knows that nobody listens.
 func missPeer(t *testing.T, conn *nats.Conn) {
 	t.Helper()
-	set := times{beat: 10 * time.Millisecond, silence: time.Hour, absence: 30 * time.Millisecond, linger: time.Second}
+	set := Times{Beat: 10 * time.Millisecond, Silence: time.Hour, Absence: 30 * time.Millisecond, Linger: time.Second}
 	gone := open(t, conn, "gone.out", "gone.in", set)
 	gone.receive(&nats.Msg{Data: message(kindAck, 0, binary.BigEndian.AppendUint64(nil, window))})
 	if _, err := gone.Read(make([]byte, 1)); !errors.Is(err, errPeerGone) {
@@ -216,7 +174,7 @@ func missPeer(t *testing.T, conn *nats.Conn) {
 	if _, err := conn.Subscribe("mute.out", func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
 	}
-	set.silence, set.absence = set.absence, time.Hour
+	set.Silence, set.Absence = set.Absence, time.Hour
 	mute := open(t, conn, "mute.out", "mute.in", set)
 	if _, err := mute.Read(make([]byte, 1)); !errors.Is(err, errPeerGone) {
 		t.Errorf("a silent peer: %v", err)
@@ -227,7 +185,7 @@ func missPeer(t *testing.T, conn *nats.Conn) {
 func closeBoth(t *testing.T, conn *nats.Conn) {
 	t.Helper()
 	set := quickTimes()
-	set.linger = time.Minute
+	set.Linger = time.Minute
 	a, b := open(t, conn, "close.b", "close.a", set), open(t, conn, "close.a", "close.b", set)
 	if _, err := a.Write([]byte("the last words")); err != nil {
 		t.Fatal(err)
