@@ -141,7 +141,7 @@ func (g *Gateway) openSingle(cfg *config.Config) (once upstream.Single, err erro
 	g.single, err = single.New(single.Options{
 		Server: natsconn.Of(cfg.Store, "sallyport "+g.opts.Version), Prefix: cfg.Store.Prefix, Records: g.opts.Records, Logger: g.log,
 		Serve: func(ctx context.Context, id string, conn io.ReadWriteCloser) error {
-			return g.opts.ServeAlone(ctx, g.Catalog.Alone(id), conn)
+			return g.opts.ServeAlone(ctx, catalog.NewAlone(g.Catalog, id), conn)
 		},
 	})
 	return g.single, err

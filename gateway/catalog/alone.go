@@ -15,10 +15,10 @@ type Alone struct {
 	id string
 }
 
-// Alone returns an upstream alone.
-func (c *Catalog) Alone(id string) Alone { return Alone{c, id} }
+// NewAlone returns an upstream of a catalog alone.
+func NewAlone(c *Catalog, id string) Alone { return Alone{c, id} }
 
-// Start connects to the upstream, unless it is connected. It returns why it failed, without the name of the upstream.
+// Start connects to the upstream, unless it is connected.
 func (a Alone) Start(ctx context.Context) error {
 	m, err := a.Member(a.id)
 	if err != nil {

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"encoding/json"
+	"hash/crc32"
 	"log/slog"
 	"time"
 
@@ -19,6 +20,9 @@ type sharedCounts struct {
 	bucket  *store.Bucket
 	breaker store.Breaker
 	log     *slog.Logger
+	// turns has a place for the change of one count at a time: many calls at once would make each other's changes fail, and take
+	// longer than the store may. Several counts share one.
+	turns [64]chan struct{}
 }
 
 // openCounts returns the counts of all gateways of a store, nil if no other gateway shares it.
@@ -30,13 +34,25 @@ func openCounts(in *store.Store, log *slog.Logger) (policy.SharedCounts, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &sharedCounts{bucket: bucket, log: log}, nil
+	s := &sharedCounts{bucket: bucket, log: log}
+	for i := range s.turns {
+		s.turns[i] = make(chan struct{}, 1)
+	}
+	return s, nil
 }
 
 // Change implements [policy.SharedCounts].
 func (s *sharedCounts) Change(ctx context.Context, key string, change func(c *policy.Count) bool) (done bool, err error) {
+	at := hashedKey(key)
+	turn := s.turns[crc32.ChecksumIEEE([]byte(at[0]))%uint32(len(s.turns))]
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-turn }()
 	err = s.breaker.Do(ctx, func(ctx context.Context) error {
-		_, err := s.bucket.Change(ctx, hashedKey(key), func(before store.Entry) ([]byte, error) {
+		_, err := s.bucket.Change(ctx, at, func(before store.Entry) ([]byte, error) {
 			var c policy.Count
 			if before.Revision > 0 {
 				if err := json.Unmarshal(before.Value, &c); err != nil {

@@ -82,7 +82,7 @@ func upstreamOf(offers []catalog.UpstreamOffer, params object) string {
 func (d *Direct) callModern(ctx context.Context, c *client, method string, params object, call tool.Call) (json.RawMessage, error) {
 	result, err := d.pending.callOrResume(ctx, c, method, params, func(ctx context.Context, peer tool.Peer) (any, error) {
 		call.Peer, call.Rounds = d.attributePeer(peer, call), true
-		call.Params = withStateOf(call.Params)
+		call.Params = unwrapState(call.Params)
 		raw, err := rawAnswer(d.gateway.Call(ctx, call))
 		return d.attributeRequests(wrapState(raw), call), err
 	})

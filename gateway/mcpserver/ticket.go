@@ -1,20 +1,17 @@
 package mcpserver
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"sallyport/gateway/mcpserver/ticket"
 	"sallyport/internal/tool"
 )
 
@@ -22,8 +19,6 @@ import (
 // same principal in the same session for the same request. The call itself is kept here, not in the ticket.
 
 const (
-	// ticketPrefix marks a requestState as one of the gateway.
-	ticketPrefix = "sallyport."
 	// maxPending is how many calls of one principal may wait for their client;
 	// pendingTimeout is how long.
 	maxPending     = 64
@@ -34,7 +29,7 @@ const (
 
 // pendingStore holds the calls that wait for their client. It is safe for concurrent use.
 type pendingStore struct {
-	key     []byte // of the tickets
+	key     ticket.Key
 	mu      sync.Mutex
 	entries map[string]*pendingEntry
 	count   map[string]int // by principal
@@ -55,7 +50,7 @@ func newPendingStore(key []byte) *pendingStore {
 }
 
 // add stores a call and returns its ticket, which can be used once.
-func (p *pendingStore) add(t *pendingCall, principal string, bound []byte) (ticket string, err error) {
+func (p *pendingStore) add(t *pendingCall, principal string, bound []byte) (state string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -67,17 +62,17 @@ func (p *pendingStore) add(t *pendingCall, principal string, bound []byte) (tick
 	id := rand.Text()
 	p.count[principal]++
 	p.entries[id] = &pendingEntry{t, principal, time.AfterFunc(pendingTimeout, func() { p.expire(id) })}
-	return p.sign(ticketClaims{ID: id, Bound: bound, Expires: time.Now().Add(ticketLifetime).Unix(), Execution: t.execution()}), nil
+	return p.key.Sign(ticket.Claims{ID: id, Bound: bound, Expires: time.Now().Add(ticketLifetime).Unix(), Execution: t.execution()})
 }
 
 // resume returns the call that a ticket is for and removes it, nil if the state is not a
 // ticket. A ticket that was used, has expired or is for another request is an error.
-func (p *pendingStore) resume(ticket string, bound []byte) (*pendingCall, error) {
-	if !isTicket(ticket) {
+func (p *pendingStore) resume(state string, bound []byte) (*pendingCall, error) {
+	if !ticket.Is(state) {
 		return nil, nil //nolint:nilnil // a new call, which is not an error
 	}
-	of, ok := p.read(ticket)
-	if !ok || !hmac.Equal(of.Bound, bound) || time.Now().Unix() >= of.Expires {
+	of, ok := p.key.Read(state)
+	if !ok || !of.Fits(bound) {
 		return nil, errTicket
 	}
 	p.mu.Lock()
@@ -93,31 +88,22 @@ func (p *pendingStore) resume(ticket string, bound []byte) (*pendingCall, error)
 	return s.call, nil
 }
 
-func isTicket(state string) bool { return strings.HasPrefix(state, ticketPrefix) }
-
-// wrapped marks the requestState of an upstream that is a gateway too, which could be taken for one of this gateway.
-const wrapped = "upstream."
-
 // wrapState marks the requestState of an upstream in a result, if it needs that.
 func wrapState(raw json.RawMessage) json.RawMessage {
-	if decodeMember(raw, "resultType") != "input_required" {
-		return raw
-	}
 	state := decodeMember(raw, "requestState")
-	if !isTicket(state) && !strings.HasPrefix(state, wrapped) {
-		return raw
+	if now := ticket.Wrap(state); now != state && decodeMember(raw, "resultType") == "input_required" {
+		return replaceMember(raw, "requestState", encode(now))
 	}
-	return replaceMember(raw, "requestState", encode(wrapped+state))
+	return raw
 }
 
-// withStateOf returns the params of a call with the requestState as the upstream knows it.
-func withStateOf(params object) object {
-	state, ok := strings.CutPrefix(decodeString(params["requestState"]), wrapped)
-	if !ok {
-		return params
+// unwrapState returns the params of a call with the requestState as the upstream made it.
+func unwrapState(params object) object {
+	state := decodeString(params["requestState"])
+	if theirs := ticket.Unwrap(state); theirs != state {
+		params = maps.Clone(params)
+		params["requestState"] = encode(theirs)
 	}
-	params = maps.Clone(params)
-	params["requestState"] = encode(state)
 	return params
 }
 
@@ -130,47 +116,6 @@ type notPendingError struct{ execution string }
 // Error tells a model how to resume the program.
 func (e *notPendingError) Error() string {
 	return fmt.Sprintf("the program no longer waits for this answer. Resume it with execute_code(code=\"\", resume=%q): completed calls are not repeated.", e.execution)
-}
-
-// ticketClaims is the signed content of a ticket.
-type ticketClaims struct {
-	ID string `json:"i"`
-	// Bound is the digest of the request and its caller that must match.
-	Bound   []byte `json:"b"`
-	Expires int64  `json:"e"` // seconds since 1970
-	// Execution is the program that waits, "" for none.
-	Execution string `json:"x,omitempty"`
-}
-
-func (p *pendingStore) sign(s ticketClaims) string {
-	body := base64.RawURLEncoding.EncodeToString(encode(s))
-	return ticketPrefix + body + "." + base64.RawURLEncoding.EncodeToString(p.mac(body))
-}
-
-func (p *pendingStore) mac(body string) []byte {
-	mac := hmac.New(sha256.New, p.key)
-	mac.Write([]byte(ticketPrefix + body))
-	return mac.Sum(nil)
-}
-
-// maxTicket is the largest size of a ticket, in bytes.
-const maxTicket = 1 << 10
-
-// read returns the content of a ticket, if its signature is valid.
-func (p *pendingStore) read(ticket string) (s ticketClaims, ok bool) {
-	body, sum, found := strings.Cut(strings.TrimPrefix(ticket, ticketPrefix), ".")
-	if !found || len(ticket) > maxTicket {
-		return ticketClaims{}, false
-	}
-	mac, err := base64.RawURLEncoding.Strict().DecodeString(sum)
-	if err != nil || !hmac.Equal(mac, p.mac(body)) {
-		return ticketClaims{}, false
-	}
-	data, err := base64.RawURLEncoding.Strict().DecodeString(body)
-	if err != nil || json.Unmarshal(data, &s) != nil {
-		return ticketClaims{}, false
-	}
-	return s, true
 }
 
 // remove is called with mu held.

@@ -13,6 +13,7 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/mcpserver/session"
+	"sallyport/gateway/mcpserver/ticket"
 	"sallyport/internal/tool"
 )
 
@@ -135,7 +136,7 @@ func (r *request) runModern(ctx context.Context, do answering) (*mcp.CallToolRes
 		"name": encode(r.Params.Name), "arguments": orEmptyObject(r.Params.Arguments),
 		"requestState": encode(r.Params.RequestState), "inputResponses": encode(r.Params.InputResponses),
 	}
-	if state := r.Params.RequestState; state != "" && !isTicket(state) {
+	if state := r.Params.RequestState; state != "" && !ticket.Is(state) {
 		return nil, errTicket
 	}
 	result, err := r.pending.callOrResume(ctx, r.client, "tools/call", params, func(ctx context.Context, peer tool.Peer) (any, error) {

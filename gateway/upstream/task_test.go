@@ -123,13 +123,13 @@ func TestTaskStatusNotification(t *testing.T) {
 func TestEndlessTask(t *testing.T) {
 	t.Parallel()
 	for _, modern := range []bool{false, true} {
-		server, s := openTasks(t, modern, 4*time.Second)
+		server, s := openTasks(t, modern, 10*time.Second)
 		connect(t, s)
 		p := &peer{}
 		_, err := p.run(t, s, work("endless"))
 		wantError(t, err, tool.Timeout, "gave no answer")
 		polls := server.Polls("endless")
-		if told := fmt.Sprint(p.told); len(told) > 1200*min(polls, 4*20) { // of each second at most 20
+		if told := fmt.Sprint(p.told); len(told) > 1200*min(polls, 10*20) { // of each second at most 20
 			t.Errorf("told %d bytes after %d polls", len(told), polls)
 		}
 		testutil.Eventually(t, "the task is canceled", 30*time.Second, func() bool { return server.Canceled("endless") })
