@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"sallyport/gateway/upstream/jsontext"
 	"sallyport/internal/tool"
 )
 
@@ -51,7 +52,7 @@ func parseResult(raw json.RawMessage) (tool.Result, error) {
 	if failed := flag(fields["isError"]); failed != nil {
 		result.IsError = *failed
 	}
-	scan(content, func(_ string, block json.RawMessage) {
+	jsontext.Scan(content, func(_ string, block json.RawMessage) {
 		result.Content = append(result.Content, parseContent(block))
 	})
 	return result, nil
@@ -63,7 +64,7 @@ func partsOf(object json.RawMessage) map[string]json.RawMessage {
 		return nil
 	}
 	fields := map[string]json.RawMessage{}
-	scan(object, func(key string, value json.RawMessage) { fields[key] = value })
+	jsontext.Scan(object, func(key string, value json.RawMessage) { fields[key] = value })
 	return fields
 }
 

@@ -63,7 +63,9 @@ var importRules = append(commandRules(), []importRule{
 		"which tools an interface may call depends on what upstreams offer, not on the protocol's server"},
 	{"gateway/mcpserver/taskid", []string{"internal/..."}, nil,
 		"an ID depends on the task and its caller only"},
-	{"gateway/mcpserver", gatewayPackages("gateway/mcpserver/naming", "gateway/mcpserver/outbox", "gateway/mcpserver/session", "gateway/mcpserver/statekey", "gateway/mcpserver/stream", "gateway/mcpserver/taskid", "gateway/mcpserver/views", "gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver", "gateway/upstream/upstreamtest"}, // MCP over HTTP, through the server, and a server with tasks
+	{"gateway/mcpserver/ticket", nil, nil,
+		"a ticket is signed text about a pending call"},
+	{"gateway/mcpserver", gatewayPackages("gateway/mcpserver/naming", "gateway/mcpserver/ticket", "gateway/mcpserver/outbox", "gateway/mcpserver/session", "gateway/mcpserver/statekey", "gateway/mcpserver/stream", "gateway/mcpserver/taskid", "gateway/mcpserver/views", "gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver", "gateway/upstream/upstreamtest"}, // MCP over HTTP, through the server, and a server with tasks
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
@@ -273,8 +275,8 @@ var libraryOwners = []libraryOwner{
 		"zitadel/oidc's storage interface, which the authorization server of the tests implements, uses its key types"},
 	{"github.com/evanw/esbuild", []string{"codegen/...", "tools/editor"}, []string{"cmd/..."}, // as people bundle their programs
 		"esbuild is an implementation detail of codegen, and bundles the editor of the dashboard"},
-	{"github.com/nats-io", []string{"internal/store", "internal/natsconn", "sandbox/workers", "internal/testutil/natscluster"}, []string{"cmd/sallyport"}, // a client without permissions
-		"records are kept and links to workers are carried in one package each, which share how to connect"},
+	{"github.com/nats-io", []string{"internal/store", "internal/natsconn", "internal/natsstream", "gateway/upstream/single", "sandbox/workers", "internal/testutil/natscluster"}, []string{"cmd/sallyport"}, // a client without permissions
+		"records are kept and links to workers and to other gateways are made in one package each, which share how to connect and what carries a link"},
 	{"github.com/robfig/cron", []string{"internal/store"}, nil,
 		"schedules are parsed and evaluated where they are stored"},
 	{"github.com/nyaruka/phonenumbers", []string{"internal/pii"}, nil,

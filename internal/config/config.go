@@ -312,8 +312,7 @@ type Upstream struct {
 	Concurrency int
 	// MaxMessage bounds one message of the upstream; default 64MiB.
 	MaxMessage Size
-	// Instances says how many processes it has where several gateways share a store: each gateway its own (each), or one of them for
-	// all (one), which another gateway starts when that of the process ends. Default each.
+	// Instances says where its process runs if gateways share a store: at each, or at one of them for all; default each.
 	Instances string
 	// Eager starts it with the gateway, and restarts it when it ends; default: at the first call.
 	Eager bool
@@ -391,16 +390,10 @@ type Sandbox struct {
 	Tsc string
 }
 
-// The values of Upstream.Instances.
+// The values of Sandbox.Reuse, and of Upstream.Instances.
 const (
-	InstancesEach = "each"
-	InstancesOne  = "one"
-)
-
-// The values of Sandbox.Reuse.
-const (
-	ReusePrincipal = "principal"
-	ReuseNever     = "never"
+	ReusePrincipal, ReuseNever  = "principal", "never"
+	InstancesEach, InstancesOne = "each", "one"
 )
 
 // Pool bounds the started sandboxes that wait for programs.
