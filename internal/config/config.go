@@ -392,8 +392,10 @@ type Sandbox struct {
 
 // The values of Sandbox.Reuse, and of Upstream.Instances.
 const (
-	ReusePrincipal, ReuseNever  = "principal", "never"
-	InstancesEach, InstancesOne = "each", "one"
+	ReusePrincipal = "principal"
+	ReuseNever     = "never"
+	InstancesEach  = "each"
+	InstancesOne   = "one"
 )
 
 // Pool bounds the started sandboxes that wait for programs.
