@@ -284,10 +284,10 @@ func TestWorkersForeign(t *testing.T) {
 	var heard, denied atomic.Int64
 	for _, creds := range []string{filepath.Join(s.keys, "w2.creds"), ""} {
 		if conn := s.connectForeign(t, creds, &denied); conn != nil {
-			for _, subject := range []string{">", "*.>", "$JS.>", "_INBOX.>", "_WORKERS.>", hostileSubjects + "beat.*.*", hostileSubjects + "in.w1.>", hostileSubjects + "out.>", hostileSubjects + "dial.w1.*"} {
+			for _, subject := range []string{">", "*.>", "$JS.>", "_INBOX.>", "_WORKERS.>", hostileSubjects + "beat.*.*", hostileSubjects + "in.w1.>", hostileSubjects + "out.>", hostileSubjects + "dial.w1.*", "_GATEWAYS.sallyport.>"} {
 				_, _ = conn.Subscribe(subject, func(*nats.Msg) { heard.Add(1) })
 			}
-			for _, subject := range []string{"sallyport.x", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.DELETE.sallyport_made", hostileSubjects + "ask", hostileSubjects + "beat.w1.x", hostileSubjects + "dial.w1.x"} {
+			for _, subject := range []string{"sallyport.x", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.DELETE.sallyport_made", hostileSubjects + "ask", hostileSubjects + "beat.w1.x", hostileSubjects + "dial.w1.x", "_GATEWAYS.sallyport.dial.x"} {
 				_ = conn.Publish(subject, []byte("{}"))
 			}
 			_ = conn.Flush()
@@ -296,7 +296,7 @@ func TestWorkersForeign(t *testing.T) {
 	if answer := <-s.execute(t, "from servers.toy import echo\necho(text='secret')\n42"); string(answer.Result) != "42" {
 		t.Errorf("%s", answer.raw)
 	}
-	testutil.Eventually(t, "all is denied", workersPatience, func() bool { return denied.Load() >= 9+6 })
+	testutil.Eventually(t, "all is denied", workersPatience, func() bool { return denied.Load() >= 10+7 })
 	if n := heard.Load(); n > 0 {
 		t.Errorf("they heard %d messages", n)
 	}

@@ -36,9 +36,12 @@ type gate struct {
 func open(t *testing.T, c *natscluster.Cluster, name string) *gate {
 	t.Helper()
 	g := &gate{records: storetest.ConnectRemote(t, store.Remote{Server: c.Server(name)})}
+	publish, subscribe := single.Rights("sallyport")
+	server := c.Server(name)
+	server.Creds = c.User(t, name, publish, subscribe)
 	var err error
 	g.Runner, err = single.New(single.Options{
-		Server: c.Server(name), Prefix: "sallyport", Records: g.records, Logger: testutil.Logger(t),
+		Server: server, Prefix: "sallyport", Records: g.records, Logger: testutil.Logger(t),
 		Serve: func(_ context.Context, id string, conn io.ReadWriteCloser) error {
 			if id == "broken" {
 				return errors.New("it has no database")
