@@ -252,7 +252,7 @@ func toResponse(ctx context.Context, method string, isModern bool, raw json.RawM
 	code, refused := errorCodes()[e.Kind]
 	if method == "tools/call" && (!refused || e.Kind == tool.Invalid) {
 		result := errorResult(e)
-		result.Meta = mcp.Meta{errorKey: map[string]any{"kind": e.Kind, "message": e.Message, "hint": e.Hint, "retryable": e.Retryable}}
+		result.Meta = mcp.Meta{tool.MetaError: map[string]any{"kind": e.Kind, "message": e.Message, "hint": e.Hint, "retryable": e.Retryable}}
 		return complete(isModern, result), nil
 	}
 	if !refused {
@@ -274,10 +274,6 @@ func complete(isModern bool, result mcp.Result) mcp.Result {
 	}
 	return &rawResult{raw: raw}
 }
-
-// errorKey is the member of a result's _meta with the kind of a failure that is not the
-// tool's own: wrappers outside of a sandbox raise the same error as those inside.
-const errorKey = "sallyport/error"
 
 // codeNotSent is the SDK's own code for a message that its transport refused.
 const codeNotSent = -32005

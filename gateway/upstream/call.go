@@ -50,7 +50,9 @@ func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Res
 		return tool.Result{}, faults{s}.callError(ctx, limited, call.Tool.Name, time.Since(begin), err)
 	}
 	result, err := s.resultOf(r, raw)
-	if err != nil {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		return tool.Result{}, e
+	} else if err != nil {
 		return tool.Result{}, faults{s}.badAnswerError(call.Tool.Name, err)
 	}
 	l.served.Store(true)
@@ -116,6 +118,9 @@ func (s *Session) newRequest(ctx context.Context, l *link, call tool.Call) (*req
 		if err := call.BeforeSend(t); err != nil {
 			return nil, err
 		}
+	}
+	if l.elsewhere {
+		r.read = parseRelayed
 	}
 	r.wire = t.Wire
 	l.setTask(r, t.Raw)

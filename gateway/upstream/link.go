@@ -145,6 +145,8 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 		l.close()
 		return nil, err
 	}
+	p := d.process.Load()
+	l.elsewhere = p != nil && p.Elsewhere()
 	l.wire.markHeard()
 	l.setHandshake(l.sdk.InitializeResult(), d.implementation())
 	l.startListening()
@@ -271,6 +273,7 @@ type link struct {
 	created         time.Time
 	optionalTimeout time.Duration // time limit of the optional lists
 	served          atomic.Bool   // a call has succeeded
+	elsewhere       bool          // the process runs at another gateway
 	closing         sync.Once
 
 	// From the handshake; name and version are cleaned.

@@ -36,6 +36,21 @@ func parseOther(raw json.RawMessage) (tool.Result, error) {
 	return tool.Result{Structured: raw, Raw: raw}, nil
 }
 
+// parseRelayed is parseResult for an upstream that runs at another gateway. The errors of that gateway are errors here.
+func parseRelayed(raw json.RawMessage) (tool.Result, error) {
+	result, err := parseResult(raw)
+	theirs := member(member(raw, "_meta"), tool.MetaError)
+	if err != nil || !result.IsError || len(theirs) == 0 {
+		return result, err
+	}
+	e := &tool.Error{}
+	if json.Unmarshal(theirs, e) != nil || e.Message == "" {
+		return result, nil
+	}
+	e.Rule, e.After, e.Err = "", 0, nil
+	return tool.Result{}, e
+}
+
 // parseResult parses the result of tools/call. Only an invalid result as a whole is an
 // error; an invalid block or one of unknown type is kept as sent. Results can be
 // large: values are parts of raw instead of copies where possible.

@@ -57,6 +57,10 @@ func TestSingle(t *testing.T) {
 	server.AddTool(&mcp.Tool{Name: "where", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("far", 100_000)}}}, nil
 	})
+	server.AddTool(&mcp.Tool{Name: "down", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		meta := mcp.Meta{tool.MetaError: map[string]any{"kind": tool.Timeout, "message": "mem.down gave no answer", "hint": "wait", "retryable": true, "rule": "none"}}
+		return &mcp.CallToolResult{Meta: meta, IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "mem.down gave no answer (wait)"}}}, nil
+	})
 	e := &elsewhere{t: t, server: server, lost: make(chan struct{})}
 	s := open(t, upstream.Settings{ID: "mem", Command: "sh", Args: []string{"-c", "echo 'no server here' >&2; sleep 60"}, Instances: config.InstancesOne}, &upstream.Options{Single: e, ConnectTimeout: 2 * time.Second})
 	where := func() error {
@@ -68,6 +72,10 @@ func TestSingle(t *testing.T) {
 	}
 	if err := where(); err != nil {
 		t.Fatal(err)
+	}
+	_, err := s.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "mem", Name: "down"}})
+	if down := wantError(t, err, tool.Timeout, "mem.down gave no answer"); !down.Retryable || down.Hint != "wait" || down.Rule != "" {
+		t.Errorf("the error of the other gateway is %+v", down)
 	}
 	if s.State().PID != 0 {
 		t.Error("a process that runs elsewhere has an ID")

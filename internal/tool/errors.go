@@ -50,6 +50,10 @@ type Error struct {
 	Err error
 }
 
+// MetaError is the member of a result's _meta with an Error that is not the tool's own, as an object with kind, message, hint and
+// retryable.
+const MetaError = "sallyport/error"
+
 // Error returns the message and the hint.
 func (e *Error) Error() string {
 	if e.Hint == "" {

@@ -62,6 +62,15 @@ func (r *remote) Close() error {
 // Pid implements [Program]: there is no process on this machine.
 func (*remote) Pid() int { return 0 }
 
+// Elsewhere reports whether the program runs elsewhere: see [Over].
+func (p *Process) Elsewhere() bool {
+	other, ok := p.runner.(program)
+	if ok {
+		_, ok = other.Program.(*remote)
+	}
+	return ok
+}
+
 // StopOn stops the program when a channel is closed.
 func (p *Process) StopOn(lost <-chan struct{}) {
 	go func() {
