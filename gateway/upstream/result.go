@@ -43,12 +43,16 @@ func parseRelayed(raw json.RawMessage) (tool.Result, error) {
 	if err != nil || !result.IsError || len(theirs) == 0 {
 		return result, err
 	}
-	e := &tool.Error{}
-	if json.Unmarshal(theirs, e) != nil || e.Message == "" {
+	var e struct {
+		Kind          tool.Kind
+		Message, Hint string
+		Retryable     bool
+	}
+	_ = json.Unmarshal(theirs, &e) // it is the tool's own then
+	if e.Message == "" {
 		return result, nil
 	}
-	e.Rule, e.After, e.Err = "", 0, nil
-	return tool.Result{}, e
+	return tool.Result{}, &tool.Error{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}
 }
 
 // parseResult parses the result of tools/call. Only an invalid result as a whole is an
