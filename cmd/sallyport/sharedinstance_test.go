@@ -3,6 +3,8 @@ package main_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -92,6 +94,42 @@ func (w *instanceSites) research(t *testing.T, at int) error {
 	}
 }
 
+// offer returns what a gateway shows to clients in a mode.
+func (w *instanceSites) offer(t *testing.T, at int, mode string) string {
+	t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: w.sites[at].url + "/mcp?mode=" + mode, HTTPClient: &http.Client{Transport: bearer(flowsToken)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close() }()
+	tools, err := session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []any{session.InitializeResult().Instructions, tools}
+	if mode == "direct" {
+		resources, err := session.ListResources(t.Context(), nil)
+		templates, err2 := session.ListResourceTemplates(t.Context(), nil)
+		prompts, err3 := session.ListPrompts(t.Context(), nil)
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, resources, templates, prompts)
+	} else {
+		found, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "search_tools", Arguments: map[string]any{"query": "every", "detail": "full"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found.Content)
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // TestInstanceOfCluster has an upstream with instances: one at two gateways: each reaches the one process, with questions and
 // progress. The other gateway runs it when the first has stopped or is killed, and a gateway that has stopped for a while ends its
 // process when it goes on.
@@ -112,6 +150,11 @@ func TestInstanceOfCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantRunner(t, 0)
+	for _, mode := range []string{"direct", "code"} {
+		if here, there := w.offer(t, 0, mode), w.offer(t, 1, mode); here != there {
+			t.Errorf("mode %s: the gateway that runs the process shows\n%s\nand the other one\n%s", mode, here, there)
+		}
+	}
 
 	first := w.sites[0].cmd.Process
 	if err := first.Signal(syscall.SIGSTOP); err != nil {

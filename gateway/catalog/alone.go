@@ -18,13 +18,14 @@ type Alone struct {
 // NewAlone returns an upstream of a catalog alone.
 func NewAlone(c *Catalog, id string) Alone { return Alone{c, id} }
 
-// Start connects to the upstream, unless it is connected.
-func (a Alone) Start(ctx context.Context) error {
+// Start connects to the upstream, unless it is connected, and returns what it says about itself.
+func (a Alone) Start(ctx context.Context) (tool.Server, error) {
 	m, err := a.Member(a.id)
 	if err != nil {
-		return err
+		return tool.Server{}, err
 	}
-	return m.session.Connect(ctx)
+	err = m.session.Connect(ctx)
+	return m.view.Load().fullOffer.Server, err
 }
 
 // Offers returns the offer of the upstream.

@@ -44,6 +44,8 @@ type DirectOptions struct {
 	// WireNames shows tools and prompts by their own names, without that of
 	// their upstream.
 	WireNames bool
+	// As is the upstream as which the server presents itself, to another gateway; nil presents the gateway.
+	As *tool.Server
 	// Search makes mode search possible; nil disables it.
 	Search Search
 	// Mode returns the mode of a client whose URL names none; nil is direct.
@@ -103,7 +105,11 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	if d.opts.Version == "" {
 		d.opts.Version = "dev"
 	}
-	d.server = mcp.NewServer(&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: d.opts.Version}, &mcp.ServerOptions{
+	self := &mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: d.opts.Version}
+	if as := d.opts.As; as != nil {
+		self = &mcp.Implementation{Name: as.Name, Version: as.Version}
+	}
+	d.server = mcp.NewServer(self, &mcp.ServerOptions{
 		Logger: opts.Protocol, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 		SubscribeHandler: d.subscribe, UnsubscribeHandler: d.unsubscribe, GetSessionID: d.ids.Next,
 	})
@@ -328,7 +334,9 @@ func requiredCapability(method string) func(capabilities) bool {
 func (d *Direct) declareCapabilities(ctx context.Context, r *roster, result mcp.Result, req mcp.Request) {
 	var can *mcp.ServerCapabilities
 	instructions := ""
-	if !d.searches(req) {
+	if as := d.opts.As; as != nil {
+		instructions = as.Instructions
+	} else if !d.searches(req) {
 		instructions = instructionsOf(r.instructions, func(id tool.ID) bool { return d.gateway.AlwaysDenied(ctx, id) })
 	}
 	switch result := result.(type) {

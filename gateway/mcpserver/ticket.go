@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -90,6 +91,9 @@ func (p *pendingStore) resume(state string, bound []byte) (*pendingCall, error) 
 
 // wrapState marks the requestState of an upstream in a result, if it needs that.
 func wrapState(raw json.RawMessage) json.RawMessage {
+	if !bytes.Contains(raw, []byte(`"requestState"`)) { // results can be large
+		return raw
+	}
 	state := decodeMember(raw, "requestState")
 	if now := ticket.Wrap(state); now != state && decodeMember(raw, "resultType") == "input_required" {
 		return replaceMember(raw, "requestState", encode(now))

@@ -374,13 +374,14 @@ func (s *service) tools() *mcpserver.Options {
 // serveAlone serves one upstream to another gateway, which has all that stands before the tools.
 func serveAlone(notices *mcpserver.Notices, log *slog.Logger) func(context.Context, catalog.Alone, io.ReadWriteCloser) error {
 	return func(ctx context.Context, one catalog.Alone, conn io.ReadWriteCloser) error {
-		if err := one.Start(ctx); err != nil {
+		self, err := one.Start(ctx)
+		if err != nil {
 			return err
 		}
 		if _, err := conn.Write([]byte("\n")); err != nil { // it is connected
 			return err
 		}
-		return mcpserver.ServeConn(ctx, one, &mcpserver.DirectOptions{Version: cli.BuildVersion(), Logger: log, Protocol: cli.ProtocolLog(log), WireNames: true, Notices: notices}, conn)
+		return mcpserver.ServeConn(ctx, one, &mcpserver.DirectOptions{Version: cli.BuildVersion(), Logger: log, Protocol: cli.ProtocolLog(log), WireNames: true, As: &self, Notices: notices}, conn)
 	}
 }
 
