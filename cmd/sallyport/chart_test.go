@@ -246,7 +246,7 @@ func (c chart) checkGateway(t *testing.T, m helmchart.Manifest, flags map[string
 	if got := time.Duration(pod.TerminationGracePeriodSeconds) * time.Second; got < needs {
 		t.Errorf("it is killed after %s, and needs %s", got, needs)
 	}
-	for _, file := range []string{flags["config"], c.settings.Store.Creds, c.settings.Store.TLS.CA} {
+	for _, file := range []string{flags["config"], c.settings.Store.Creds, c.settings.Store.Key, c.settings.Store.TLS.CA} {
 		checkMounted(t, m.Object, file)
 	}
 	checkMounted(t, m.Object, flags["data"])
