@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -125,6 +127,17 @@ func TestSharedWorkspaces(t *testing.T) {
 	if _, _, err := one.Workspaces.FilesOf(ada, "notes", ""); tool.AsError(err).Kind != tool.NotFound {
 		t.Errorf("the workspace of another principal: %v", err)
 	}
+
+	c.Signal(t, 0, syscall.SIGSTOP) // as while servers elect a leader
+	var resumed sync.WaitGroup
+	resumed.Go(func() {
+		time.Sleep(4 * time.Second)
+		c.Signal(t, 0, syscall.SIGCONT)
+	})
+	if _, err := one.Workspaces.ChangeFile(tool.WithPrincipal(t.Context(), "eve"), "default", "new.txt", "", []byte("x")); err != nil {
+		t.Errorf("while the server is stopped for a moment: %v", err)
+	}
+	resumed.Wait()
 
 	c.Kill(t, 0)
 	testutil.Eventually(t, "the store does not answer", time.Minute, func() bool { return one.records.Available() != nil })

@@ -62,7 +62,7 @@ func openSessions(in *store.Store) (*sessions, error) {
 		return &sessions{}, nil
 	}
 	kept, err := in.Bucket("sessions", store.Limits{Records: maxSessions, Age: 30 * 24 * time.Hour, Bytes: 16 << 20})
-	return &sessions{records: kept}, err
+	return &sessions{records: kept, breaker: store.Breaker{Store: in}}, err
 }
 
 // usedSession identifies an interpreter whose variables programs share.

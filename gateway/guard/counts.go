@@ -34,7 +34,7 @@ func openCounts(in *store.Store, log *slog.Logger) (policy.SharedCounts, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &sharedCounts{bucket: bucket, log: log}
+	s := &sharedCounts{bucket: bucket, breaker: store.Breaker{Store: in}, log: log}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}

@@ -43,7 +43,7 @@ func openLabelStore(in *store.Store, log *slog.Logger) (*labelStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &labelStore{bucket: kept, log: log, shared: in.Shared(), opened: map[string]*workspaceLabels{}}, nil
+	return &labelStore{bucket: kept, breaker: store.Breaker{Store: in}, log: log, shared: in.Shared(), opened: map[string]*workspaceLabels{}}, nil
 }
 
 // marks are the labels of the files of a workspace.

@@ -37,7 +37,7 @@ func openSessionLabels(in *store.Store, log *slog.Logger) (*sessionLabels, error
 	if err != nil {
 		return nil, err
 	}
-	return &sessionLabels{bucket: bucket, log: log}, nil
+	return &sessionLabels{bucket: bucket, breaker: store.Breaker{Store: in}, log: log}, nil
 }
 
 // hashedKey returns the key in the store of a session, or of a count. A name may be longer than a key.

@@ -40,7 +40,7 @@ func openCopies(opts Options) (*copies, error) {
 	if err != nil || all == nil {
 		return nil, err
 	}
-	return &copies{shared: all, dir: filepath.Join(opts.DataDir, workspacesFolder), log: opts.Logger, known: map[string]*workspace.Copy{}}, nil
+	return &copies{shared: all, dir: filepath.Join(opts.DataDir, workspacesFolder), log: opts.Logger, breaker: store.Breaker{Store: opts.Records}, known: map[string]*workspace.Copy{}}, nil
 }
 
 // of returns the copy in a directory, nil for none.

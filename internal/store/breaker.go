@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// breakerTimeout is how long a caller waits for the store.
+	// breakerTimeout is how long a caller waits for the store, sharedTimeout for servers that several gateways share: these elect a
+	// leader now and then.
 	breakerTimeout = 2 * time.Second
+	sharedTimeout  = 15 * time.Second
 	// breakerPause is how long calls are refused after a timeout. It doubles with each further timeout, up to breakerMaxPause.
 	breakerPause    = time.Second
 	breakerMaxPause = 30 * time.Second
@@ -22,25 +24,39 @@ var ErrUnavailable = errors.New("not tried, as the store did not answer a moment
 // does not delay each caller. After the pause one caller tries the store, and the others are refused until it answers. The
 // zero value is ready. It is safe for concurrent use.
 type Breaker struct {
+	// Store is the store that is called. If gateways share it, a caller waits longer, and not at all while it is known not to
+	// answer. Nil is a store of one process.
+	Store *Store
+
 	mu      sync.Mutex
 	pause   time.Duration // 0 if the store answers
 	until   time.Time     // the end of the pause
 	probing bool          // a caller tries the store after the pause
 }
 
-// Do calls f with a timeout. Its error is f's, or [ErrUnavailable] if f was not called.
+// Do calls f with a timeout. Its error is f's, or [ErrUnavailable] or [ErrUnreachable] if f was not called.
 func (b *Breaker) Do(ctx context.Context, f func(context.Context) error) error {
+	if err := b.Store.Available(); err != nil {
+		return err
+	}
 	enters, probes := b.enter()
 	if !enters {
 		return ErrUnavailable
 	}
 	answered := false
 	defer func() { b.leave(probes, answered, ctx.Err() == nil) }() // also if f panics
-	bounded, cancel := context.WithTimeout(ctx, breakerTimeout)
+	bounded, cancel := context.WithTimeout(ctx, b.timeout())
 	defer cancel()
 	err := f(bounded)
 	answered = err == nil || bounded.Err() == nil
 	return err
+}
+
+func (b *Breaker) timeout() time.Duration {
+	if b.Store.Shared() {
+		return sharedTimeout
+	}
+	return breakerTimeout
 }
 
 // enter reports whether a caller may call the store, and whether it is the one that tries it after a pause.
