@@ -149,6 +149,10 @@ func (w *walker) addURL(dir, settings string) {
 	p.Fill("#add input[type=password]", "Bearer hunter3-hunter3")
 	p.Follow("#add button.primary")
 	testutil.Eventually(w.t, "it works", time.Minute, func() bool { return strings.Contains(p.Text("main"), "It works") })
+	if text := p.Text("main"); strings.Contains(text, "0 tools") {
+		w.t.Errorf("a server that works has no tools:\n%s", text)
+	}
+	p.WaitText("main", "open_door") // without a reload
 	w.checkPage("a server with a token", "open_door")
 	text, err := os.ReadFile(settings)
 	secrets, missing := os.ReadFile(filepath.Join(dir, "secrets.env"))

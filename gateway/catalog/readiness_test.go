@@ -66,3 +66,22 @@ func TestWaitForUnresponsive(t *testing.T) {
 		})
 	}
 }
+
+// ready is a session that is connected, before the catalog has its offer.
+type ready struct{ session }
+
+func (ready) State() upstream.State { return upstream.State{Status: upstream.Ready} }
+
+// TestWorks checks that an upstream works when it is connected and its tools are known, not before.
+func TestWorks(t *testing.T) {
+	m := newMember(config.Upstream{ID: "up"})
+	m.session = ready{}
+	close(m.booted)
+	if m.status().Works() {
+		t.Error("it works without an offer")
+	}
+	m.view.Store(&view{known: true})
+	if !m.status().Works() {
+		t.Error("it does not work with an offer")
+	}
+}

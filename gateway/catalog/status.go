@@ -45,8 +45,8 @@ func (u Upstream) Problem() string {
 // StillConnecting is the problem of an upstream before its first answer, and until searches include its offer.
 const StillConnecting = "still connecting"
 
-// Works reports whether it is connected.
-func (u Upstream) Works() bool { return u.State.Status == upstream.Ready }
+// Works reports whether it is connected, and its offer known, which is a moment later.
+func (u Upstream) Works() bool { return u.State.Status == upstream.Ready && u.Known }
 
 // Upstreams returns the state of every upstream that is not disabled, in the order of the settings.
 func (c *Catalog) Upstreams() []Upstream {
