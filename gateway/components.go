@@ -135,13 +135,13 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 
 // openSingle returns what decides which gateway of the store runs an upstream with instances: one; nil if this is the only gateway.
 func (g *Gateway) openSingle(cfg *config.Config) (once upstream.Single, err error) {
-	if !g.opts.Records.Shared() || g.opts.ServeAlone == nil {
+	if !g.opts.Records.Shared() || g.opts.ServeSingle == nil {
 		return nil, nil
 	}
 	g.single, err = single.New(single.Options{
 		Server: natsconn.Of(cfg.Store, "sallyport "+g.opts.Version), Prefix: cfg.Store.Prefix, Records: g.opts.Records, Logger: g.log,
 		Serve: func(ctx context.Context, id string, conn io.ReadWriteCloser) error {
-			return g.opts.ServeAlone(ctx, catalog.NewAlone(g.Catalog, id), conn)
+			return g.opts.ServeSingle(ctx, catalog.NewSingleUpstream(g.Catalog, id), conn)
 		},
 	})
 	return g.single, err

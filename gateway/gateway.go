@@ -93,9 +93,9 @@ type Options struct {
 	// OnNotice gets notifications that an upstream sends outside of calls (notifications/resources/updated,
 	// notifications/message), with the upstream's id. It must not block.
 	OnNotice func(id, method string, params json.RawMessage)
-	// ServeAlone serves an upstream with instances: one, whose process runs here, to another gateway of the store over MCP, until
+	// ServeSingle serves an upstream with instances: one, whose process runs here, to another gateway of the store over MCP, until
 	// the connection ends. Nil runs the processes of all upstreams here.
-	ServeAlone func(ctx context.Context, one catalog.Alone, conn io.ReadWriteCloser) error
+	ServeSingle func(ctx context.Context, one catalog.SingleUpstream, conn io.ReadWriteCloser) error
 	// NoPool disables the pool of idle sandboxes, for a process that runs one program and exits.
 	NoPool bool
 	// Telemetry records metrics and traces; nil records nothing. The caller closes it after the gateway.

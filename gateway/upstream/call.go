@@ -119,8 +119,8 @@ func (s *Session) newRequest(ctx context.Context, l *link, call tool.Call) (*req
 			return nil, err
 		}
 	}
-	if l.elsewhere {
-		r.read = parseRelayed
+	if l.remote {
+		r.read = parseRemote
 	}
 	r.wire = t.Wire
 	l.setTask(r, t.Raw)

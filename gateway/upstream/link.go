@@ -146,7 +146,7 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	p := d.process.Load()
-	l.elsewhere = p != nil && p.Elsewhere()
+	l.remote = p != nil && p.IsRemote()
 	l.wire.markHeard()
 	l.setHandshake(l.sdk.InitializeResult(), d.implementation())
 	l.startListening()
@@ -222,7 +222,7 @@ func (d *dialer) startProcess(ctx context.Context) (*process.Process, error) {
 		return nil, err
 	}
 	if there != nil {
-		return process.StartWith(ctx, process.Over(there))
+		return process.StartWith(ctx, process.Remote(there))
 	}
 	p, err := d.startHere(ctx)
 	if err == nil {
@@ -273,7 +273,7 @@ type link struct {
 	created         time.Time
 	optionalTimeout time.Duration // time limit of the optional lists
 	served          atomic.Bool   // a call has succeeded
-	elsewhere       bool          // the process runs at another gateway
+	remote          bool          // the process runs at another gateway
 	closing         sync.Once
 
 	// From the handshake; name and version are cleaned.

@@ -36,8 +36,8 @@ func parseOther(raw json.RawMessage) (tool.Result, error) {
 	return tool.Result{Structured: raw, Raw: raw}, nil
 }
 
-// parseRelayed is parseResult for an upstream that runs at another gateway. The errors of that gateway are errors here.
-func parseRelayed(raw json.RawMessage) (tool.Result, error) {
+// parseRemote is parseResult for an upstream that runs at another gateway. The errors of that gateway are errors here.
+func parseRemote(raw json.RawMessage) (tool.Result, error) {
 	result, err := parseResult(raw)
 	theirs := member(member(raw, "_meta"), tool.MetaError)
 	if err != nil || !result.IsError || len(theirs) == 0 {

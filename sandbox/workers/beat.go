@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/labels"
+	"sallyport/internal/natsstream"
 	"sallyport/sandbox"
 	"sallyport/sandbox/remote"
 )
@@ -63,10 +64,7 @@ const (
 	maxBeatServices = 16
 )
 
-var (
-	nameForm     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
-	instanceForm = regexp.MustCompile(`^[A-Z2-7]{26}$`) // of rand.Text
-)
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
 // CheckName returns an error if a worker cannot have this name.
 func CheckName(name string) error {
@@ -120,7 +118,7 @@ func (s subjects) beats() string { return s.beat("*", "*") }
 // parseBeat returns the worker process of a subject.
 func (s subjects) parseBeat(subject string) (name, instance string, ok bool) {
 	words := strings.Split(strings.TrimPrefix(subject, string(s)), ".")
-	if len(words) != 3 || words[0] != "beat" || !nameForm.MatchString(words[1]) || !instanceForm.MatchString(words[2]) {
+	if len(words) != 3 || words[0] != "beat" || !nameForm.MatchString(words[1]) || !natsstream.IsID(words[2]) {
 		return "", "", false
 	}
 	return words[1], words[2], true

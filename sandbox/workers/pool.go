@@ -8,7 +8,6 @@ package workers
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -201,7 +200,7 @@ func (p *Pool) dial(ctx context.Context, w Worker) (io.ReadWriteCloser, error) {
 		conn.Close()
 		return nil, unanswered
 	}
-	names, link := p.registry.subjects, rand.Text()
+	names, link := p.registry.subjects, natsstream.NewID()
 	from := names.toGateway(w.Name, w.Instance, link)
 	s, err := natsstream.Open(conn, names.toWorker(w.Name, w.Instance, link), from, p.opts.times)
 	if err != nil {

@@ -2,7 +2,6 @@ package workers
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,7 +65,7 @@ type worker struct {
 // Work joins a cluster and runs programs of its gateways. When ctx ends, it takes no more programs, and returns when those that
 // run have ended. The error is of servers that refuse this worker.
 func Work(ctx context.Context, opts WorkerOptions) error {
-	w := &worker{opts: opts, log: opts.Logger, subjects: newSubjects(opts.Prefix), instance: rand.Text(), since: time.Now().UTC(), changed: make(chan struct{}, 1), open: map[string]*natsstream.Stream{}}
+	w := &worker{opts: opts, log: opts.Logger, subjects: newSubjects(opts.Prefix), instance: natsstream.NewID(), since: time.Now().UTC(), changed: make(chan struct{}, 1), open: map[string]*natsstream.Stream{}}
 	w.opts.Remote.Begin = w.begin
 	if err := checkEnvironments(environmentsOf(opts.Remote.Host)); err != nil {
 		return fmt.Errorf("join the cluster: %w", err)
@@ -221,7 +220,7 @@ func (w *worker) begin() (end func(), err error) {
 
 // accept serves a gateway that has asked for a link.
 func (w *worker) accept(link string) {
-	if !instanceForm.MatchString(link) {
+	if !natsstream.IsID(link) {
 		return
 	}
 	w.mu.Lock()

@@ -2,9 +2,7 @@ package single
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -36,9 +34,6 @@ func Rights(prefix string) (publish, subscribe []string) {
 	return all, all
 }
 
-// linkForm is that of the id of a connection, which rand.Text makes.
-var linkForm = regexp.MustCompile(`^[A-Z2-7]{26}$`)
-
 var (
 	errNotHere = errors.New("this gateway does not run it")
 	errFull    = errors.New("this gateway serves as many others as it may")
@@ -46,7 +41,7 @@ var (
 
 // dial connects to an upstream at another gateway. The upstream is connected then.
 func (r *Runner) dial(ctx context.Context, id, gateway string) (*natsstream.Stream, error) {
-	link := rand.Text()
+	link := natsstream.NewID()
 	from := r.subjects.fromRunner(gateway, link)
 	s, err := natsstream.Open(r.conn, r.subjects.toRunner(gateway, link), from, natsstream.Times{})
 	if err != nil {
@@ -69,7 +64,7 @@ func (r *Runner) dial(ctx context.Context, id, gateway string) (*natsstream.Stre
 // accept serves another gateway that asks for a connection.
 func (r *Runner) accept(m *nats.Msg) {
 	link, id, ok := strings.Cut(string(m.Data), " ")
-	if !ok || !linkForm.MatchString(link) {
+	if !ok || !natsstream.IsID(link) {
 		return
 	}
 	to := r.subjects.fromRunner(r.self, link)

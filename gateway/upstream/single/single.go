@@ -179,15 +179,21 @@ func (r *Runner) watch() {
 		if err == nil && !paused {
 			continue
 		}
-		for _, id := range r.heldIDs() {
-			if err == nil { // it was stopped for a while, and another gateway may have taken its place
-				ctx, cancel := context.WithTimeout(r.quit, checkTimeout)
-				err = r.claims.Take(ctx, store.Key{id})
-				cancel()
-			}
-			if err != nil {
-				r.drop(id, err)
-			}
+		r.checkHeld(err)
+	}
+}
+
+// checkHeld gives up what another gateway runs now, and everything if the store is not available.
+func (r *Runner) checkHeld(unavailable error) {
+	for _, id := range r.heldIDs() {
+		err := unavailable
+		if err == nil { // this gateway was stopped for a while, and another one may have claimed the upstream
+			ctx, cancel := context.WithTimeout(r.quit, checkTimeout)
+			err = r.claims.Take(ctx, store.Key{id})
+			cancel()
+		}
+		if err != nil {
+			r.drop(id, err)
 		}
 	}
 }

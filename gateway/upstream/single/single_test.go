@@ -158,6 +158,37 @@ func TestGivenUp(t *testing.T) {
 	b.reaches(t, "one", "a")
 }
 
+// TestCheckHeld: a gateway that was stopped gives up only what another one has claimed.
+func TestCheckHeld(t *testing.T) {
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	a, b := open(t, c, "a"), open(t, c, "b")
+	lost := map[string]<-chan struct{}{}
+	for _, id := range []string{"one", "two", "three", "four"} {
+		lost[id] = a.runs(t, id)
+	}
+	claims, err := b.records.Bucket("claims_upstreams", store.Limits{Records: 100_000, Bytes: 32 << 20, Record: 1 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claims.Put(t.Context(), store.Key{"two"}, []byte(b.records.Self())); err != nil {
+		t.Fatal(err)
+	}
+	a.CheckHeld()
+	for id, lost := range lost {
+		select {
+		case <-lost:
+			if id != "two" {
+				t.Errorf("%s is given up, although no other gateway has claimed it", id)
+			}
+		default:
+			if id == "two" {
+				t.Error("what another gateway has claimed is not given up")
+			}
+		}
+	}
+}
+
 // TestHostileDial: what is no request for a connection is ignored, and credentials without the rights reach nothing.
 func TestHostileDial(t *testing.T) {
 	t.Parallel()

@@ -201,7 +201,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}
 	defer closeTelemetry(watched, log)
 	notices := &mcpserver.Notices{}
-	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.noRoots(cfg), OnNotice: notices.Notice, ServeAlone: serveAlone(notices, log), Site: d.site(cfg.HTTP), Directory: d.groups(), Subjects: d.people()})
+	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.noRoots(cfg), OnNotice: notices.Notice, ServeSingle: serveSingle(notices, log), Site: d.site(cfg.HTTP), Directory: d.groups(), Subjects: d.people()})
 	if err != nil {
 		return err
 	}
@@ -371,9 +371,9 @@ func (s *service) tools() *mcpserver.Options {
 	return opts
 }
 
-// serveAlone serves one upstream to another gateway, which has all that stands before the tools.
-func serveAlone(notices *mcpserver.Notices, log *slog.Logger) func(context.Context, catalog.Alone, io.ReadWriteCloser) error {
-	return func(ctx context.Context, one catalog.Alone, conn io.ReadWriteCloser) error {
+// serveSingle serves one upstream to another gateway, which has all that stands before the tools.
+func serveSingle(notices *mcpserver.Notices, log *slog.Logger) func(context.Context, catalog.SingleUpstream, io.ReadWriteCloser) error {
+	return func(ctx context.Context, one catalog.SingleUpstream, conn io.ReadWriteCloser) error {
 		self, err := one.Start(ctx)
 		if err != nil {
 			return err

@@ -8,9 +8,9 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Over returns a Run for a program that runs elsewhere: the connection carries its standard input and output. It closes the
+// Remote returns a Run for a program that runs on another machine: the connection carries its standard input and output. It closes the
 // connection.
-func Over(conn io.ReadWriteCloser) Run {
+func Remote(conn io.ReadWriteCloser) Run {
 	return func(_ context.Context, streams Streams) (Program, error) {
 		_ = streams.Stderr.Close() // nothing is written to it
 		r := &remote{conn: conn, done: make(chan struct{})}
@@ -28,7 +28,7 @@ func Over(conn io.ReadWriteCloser) Run {
 	}
 }
 
-// remote is a program that runs elsewhere.
+// remote is a program that runs on another machine.
 type remote struct {
 	conn io.ReadWriteCloser
 	once sync.Once
@@ -62,8 +62,8 @@ func (r *remote) Close() error {
 // Pid implements [Program]: there is no process on this machine.
 func (*remote) Pid() int { return 0 }
 
-// Elsewhere reports whether the program runs elsewhere: see [Over].
-func (p *Process) Elsewhere() bool {
+// IsRemote reports whether the program runs on another machine: see [Remote].
+func (p *Process) IsRemote() bool {
 	other, ok := p.runner.(program)
 	if ok {
 		_, ok = other.Program.(*remote)
