@@ -45,10 +45,11 @@ type History struct {
 	taking    sync.Mutex    // held while a journal is recovered, which locks its file
 	work      sync.WaitGroup
 
-	mu      sync.Mutex
-	pending map[string]*pending
-	queue   chan *pending
-	closed  bool
+	mu         sync.Mutex
+	pending    map[string]*pending
+	queue      chan *pending
+	closed     bool
+	unrecorded map[string]string // folders of journals by execution, whose records could not be stored
 }
 
 // pending is a record that is not in the store yet.
@@ -115,8 +116,8 @@ func Open(opts Options) (*History, error) {
 		return nil, err
 	}
 	h := &History{
-		records: records, opts: opts, Durable: opts.Records != nil, handover: newHandover(opts),
-		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), recovered: make(chan struct{}), quit: make(chan struct{}),
+		records: records, breaker: store.Breaker{Store: opts.Records}, opts: opts, Durable: opts.Records != nil, handover: newHandover(opts),
+		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), recovered: make(chan struct{}), quit: make(chan struct{}), unrecorded: map[string]string{},
 	}
 	h.Root = opts.Journals
 	if h.Root == "" && opts.DataDir != "" {
@@ -294,6 +295,9 @@ func (h *History) finalize(p *pending) {
 	}
 	h.mu.Lock()
 	delete(h.pending, p.record.ID)
+	if err != nil && p.journal != nil && h.Copies != nil {
+		h.unrecorded[p.record.ID] = workspace.Folder(p.record.Principal)
+	}
 	h.mu.Unlock()
 	close(p.done)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -138,26 +139,44 @@ func (h recovery) all() {
 func (h recovery) one(folder, id string) {
 	h.taking.Lock()
 	defer h.taking.Unlock()
-	h.recover(folder, id)
+	_ = h.recover(folder, id, h.opts.onRecord) // it still runs, is not a journal, or the error is logged
 }
 
-func (h recovery) recover(folder, id string) {
+// again records the executions whose records could not be stored when they ended. Until then, they still run for other gateways.
+func (h recovery) again() {
+	h.mu.Lock()
+	all := maps.Clone(h.unrecorded)
+	h.mu.Unlock()
+	for id, folder := range all {
+		h.taking.Lock()
+		err := h.recover(folder, id, func(Record) {}) // it was counted when it ended
+		h.taking.Unlock()
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, journal.ErrDamaged) {
+			h.mu.Lock()
+			delete(h.unrecorded, id)
+			h.mu.Unlock()
+		}
+	}
+}
+
+// recover records one execution, unless another gateway does, and calls onRecord then. taking must be held.
+func (h recovery) recover(folder, id string, onRecord func(Record)) error {
 	f, err := openJournal(h.History, folder, id)
 	if err != nil {
-		return // it still runs, or is not a journal
+		return err
 	}
 	defer func() { _ = f.Close() }()
 	if f.Kept {
-		return
+		return nil
 	}
 	end := EndOf(f.Contents, modTime(journal.Path(filepath.Join(h.Root, folder), id)))
 	if err := h.record(f, end); errors.Is(err, journal.ErrTaken) {
-		return // another gateway records it
+		return nil // another gateway records it
 	} else if err != nil {
 		h.opts.Logger.Error("execution is not recorded", "execution", f.ID, "error", err)
-		return
+		return err
 	}
-	h.opts.onRecord(end.Record)
+	onRecord(end.Record)
 	if h.removable(end.Record, f.Root) && end.Record.Made == 0 {
 		err = f.Remove()
 	} else {
@@ -166,6 +185,7 @@ func (h recovery) recover(folder, id string) {
 	if err != nil {
 		h.opts.Logger.Error("journal is not closed", "execution", f.ID, "error", err)
 	}
+	return nil
 }
 
 // openJournal opens a journal, with its copy if gateways share a store.

@@ -44,6 +44,7 @@ func (h takeover) run() {
 		if h.opts.Records.Available() != nil {
 			continue
 		}
+		recovery(h).again()
 		if err := h.Copies.Left(ctx, recovery(h).one); err != nil && ctx.Err() == nil {
 			h.opts.Logger.Warn("cannot look for executions of other gateways", "error", err)
 		}
@@ -126,7 +127,7 @@ func openLeft(h *History, principal, id string) (*journal.File, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	recovery{h}.recover(folder, id)
+	_ = recovery{h}.recover(folder, id, h.opts.onRecord) // opening it says what is wrong
 	return openJournal(h, folder, id)
 }
 

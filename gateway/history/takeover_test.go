@@ -6,10 +6,12 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/audit"
 	"sallyport/internal/journal"
 	"sallyport/internal/store"
@@ -18,6 +20,7 @@ import (
 	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
+	"sallyport/sandbox"
 )
 
 func TestMain(m *testing.M) {
@@ -173,5 +176,46 @@ func endedBefore(t *testing.T, one, two *sharing) {
 	two.look(t)
 	if r, err := two.load(tool.WithPrincipal(t.Context(), "ada"), "e-ended", false); err != nil || r.Status != "failed" || len(two.events) > 0 {
 		t.Errorf("%+v %v %+v", r, err, two.events)
+	}
+}
+
+// TestEndWithoutStore: an execution ends while the store does not answer. Its end is on record when the store answers again, so that
+// another gateway does not take it for one that still runs.
+func TestEndWithoutStore(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	one, two := openSharing(t, c), openSharing(t, c)
+	one.Start()
+	two.Start()
+	t.Cleanup(func() { one.Close(); two.Close() })
+	ada, id := tool.WithPrincipal(t.Context(), "ada"), "e-ends"
+	w, err := journal.Create(one.Folder("ada"), journal.Header{ID: id, Principal: "ada", Gateway: one.Copies.Gateway(), Started: time.Now()}, nil, &journal.Options{Copy: one.Copies.Copy(workspace.Folder("ada"), id)})
+	if err == nil {
+		_, err = w.Begin(journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Signal(t, 0, syscall.SIGSTOP)
+	if err := one.put(ada, Record{ID: id, Principal: "ada", Status: sandbox.Failed, Made: 1}, &toolcall.Execution{Journal: w}, nil, nil); err != nil {
+		t.Error(err)
+	}
+	one.Flush(ada, id)
+	c.Signal(t, 0, syscall.SIGCONT)
+	testutil.Eventually(t, "the execution is on record", time.Minute, func() bool {
+		r, err := two.load(ada, id, false)
+		return err == nil && r.Status == sandbox.Failed
+	})
+	var resumed *journal.File
+	testutil.Eventually(t, "another gateway can resume the execution", time.Minute, func() bool {
+		resumed, _, err = two.OpenEnded(ada, id)
+		return err == nil
+	})
+	if err := resumed.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(one.events)+len(two.events) > 0 {
+		t.Errorf("it was taken over, although its gateway lives: %+v %+v", one.events, two.events)
 	}
 }
