@@ -63,6 +63,10 @@ func orphan(h *History, f *journal.Contents) bool {
 	return before.Resumed != f.ID
 }
 
+// ErrRunning is wrapped in the error for an execution that cannot be resumed yet, because it has not ended, or its end is not known at
+// this gateway yet.
+var ErrRunning = errors.New("it still runs")
+
 // ErrSucceeded is in the error for an execution that succeeded and whose journal is not kept.
 var ErrSucceeded = errors.New("it succeeded")
 
@@ -79,7 +83,7 @@ func succeededError(r Record) error {
 func (h *History) notResumable(ctx context.Context, id string, err error) error {
 	switch {
 	case errors.Is(err, journal.ErrRunning):
-		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait until it ends"}
+		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait until it ends", Err: ErrRunning}
 	case errors.Is(err, store.ErrUnreachable):
 		return toolcall.Unavailable(err)
 	case !errors.Is(err, fs.ErrNotExist):

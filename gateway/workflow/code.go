@@ -173,6 +173,9 @@ func (r codeRun) earlierExecutions(at location) (ids []string, retry bool) {
 
 // resumeError converts the error of a program that cannot be resumed, because its journal was removed or never existed.
 func resumeError(err error) error {
+	if isRefused(err) {
+		return err
+	}
 	if wrong, ok := errors.AsType[*tool.Error](err); ok && (wrong.Kind == tool.NotFound || wrong.Kind == tool.Invalid) {
 		return interruptedError(wrong.Message)
 	}

@@ -135,6 +135,22 @@ func TestRefusedProgram(t *testing.T) {
 	testPrograms(t, s, false, "new", "resume e1", "resume e1", "resume e1")
 }
 
+// stillRuns is how an execution is resumed whose end this gateway does not know yet, as the gateway that ran it could not write it.
+func stillRuns(context.Context, execution.Program) (execution.Result, error) {
+	return execution.Result{}, &tool.Error{Kind: tool.Invalid, Message: "it still runs", Err: history.ErrRunning}
+}
+
+// An interrupted program that still runs for this gateway is resumed when it has ended. So is one that a person resumes.
+func TestProgramStillRuns(t *testing.T) {
+	t.Parallel()
+	s := &programs{}
+	s.do = append(s.do, hangProgram, stillRuns, stillRuns)
+	testPrograms(t, s, false, "new", "resume e1", "resume e1", "resume e1")
+	s = &programs{}
+	s.do = append(s.do, failProgram, stillRuns, stillRuns, noJournal)
+	testPrograms(t, s, true, "new", "after e1, retry false", "resume e2", "resume e2", "after e1 e2 e3, retry false")
+}
+
 // A retry that was due when the engine ended knows the executions before it, whose calls may have been made.
 func TestRetriedProgramKilled(t *testing.T) {
 	t.Parallel()

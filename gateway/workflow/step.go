@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/gateway/history"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -156,15 +157,15 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (res
 	}
 }
 
-// isRefused reports whether nothing was done, because the store of records did not answer.
+// isRefused reports whether nothing was done, because the store of records did not answer, or an execution that is resumed has not ended.
 func isRefused(err error) bool {
-	return errors.Is(err, store.ErrUnreachable) && tool.AsError(err).Kind == tool.Busy
+	return errors.Is(err, store.ErrUnreachable) && tool.AsError(err).Kind == tool.Busy || errors.Is(err, history.ErrRunning)
 }
 
 // refusedDelay is the delay after an attempt that was refused.
 const refusedDelay = 2 * time.Second
 
-// delayRefused waits until what was refused is tried again, which counts as a step. That goes on until the store answers: a run that was
+// delayRefused waits until what was refused is tried again, which counts as a step. It is tried until the store answers: a run that was
 // accepted does not fail because servers are away for a while.
 func (r *run) delayRefused(ctx context.Context) error {
 	return errors.Join(r.meter.addStep(), sleepUntil(ctx, time.Now().Add(refusedDelay)))
