@@ -225,10 +225,12 @@ func (d *dialer) startProcess(ctx context.Context) (*process.Process, error) {
 		return process.StartWith(ctx, process.Remote(there))
 	}
 	p, err := d.startHere(ctx)
-	if err == nil {
-		p.StopOn(lost)
+	if err != nil {
+		d.opts.Single.Leave(context.WithoutCancel(ctx), d.settings.ID)
+		return nil, err
 	}
-	return p, err
+	p.StopOn(lost)
+	return p, nil
 }
 
 // startHere starts the process of a stdio upstream at this gateway. One that is to be isolated never runs without a sandbox.

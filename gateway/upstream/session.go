@@ -63,6 +63,8 @@ type Isolate = commandtools.Isolate
 type Single interface {
 	// Join returns a connection to the gateway that runs the process. It is nil if this gateway does, until lost is closed.
 	Join(ctx context.Context, id string) (there io.ReadWriteCloser, lost <-chan struct{}, err error)
+	// Leave lets another gateway run the process, as this one cannot start it.
+	Leave(ctx context.Context, id string)
 }
 
 // Options configure a [Session]. The zero value is usable.

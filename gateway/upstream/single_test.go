@@ -28,7 +28,11 @@ type elsewhere struct {
 	err    error
 	lost   chan struct{}
 	conn   net.Conn
+	left   bool
 }
+
+// Leave implements [upstream.Single].
+func (e *elsewhere) Leave(context.Context, string) { e.set(func() { e.left = true }) }
 
 // Join implements [upstream.Single].
 func (e *elsewhere) Join(ctx context.Context, _ string) (io.ReadWriteCloser, <-chan struct{}, error) {
@@ -102,5 +106,20 @@ func TestSingle(t *testing.T) {
 	testutil.Eventually(t, "it is called elsewhere again", time.Minute, func() bool {
 		s.Reset()
 		return where() == nil
+	})
+}
+
+// TestSingleCannotStart: another gateway may run an upstream whose command is missing here.
+func TestSingleCannotStart(t *testing.T) {
+	t.Parallel()
+	e := &elsewhere{t: t, lost: make(chan struct{})}
+	s := open(t, upstream.Settings{ID: "mem", Command: "./no-such-command", Instances: config.InstancesOne}, &upstream.Options{Single: e, ConnectTimeout: 10 * time.Second})
+	if err := s.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "no-such-command") {
+		t.Errorf("a missing command: %v", err)
+	}
+	e.set(func() {
+		if !e.left {
+			t.Error("other gateways cannot run it")
+		}
 	})
 }

@@ -94,9 +94,7 @@ func (r *Runner) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
 	for id := range held {
-		if err := r.claims.Release(ctx, store.Key{id}); err != nil { // it ends with this process anyway
-			r.log.Debug("release upstream", "upstream", id, "error", err)
-		}
+		r.release(ctx, id)
 	}
 	r.work.Wait()
 	if conn != nil {
@@ -127,6 +125,24 @@ func (r *Runner) Join(ctx context.Context, id string) (there io.ReadWriteCloser,
 		if sleep.For(ctx, retryInterval) != nil {
 			return nil, nil, fmt.Errorf("the gateway that runs it (%s) cannot be reached: %w", held.By, err)
 		}
+	}
+}
+
+// Leave gives up an upstream whose process this gateway cannot start, so that another one can.
+func (r *Runner) Leave(ctx context.Context, id string) {
+	if !r.remove(id) {
+		return
+	}
+	r.log.Warn("the process of an upstream cannot be started at this gateway; another one may run it", "upstream", id)
+	limited, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	r.release(limited, id)
+}
+
+// release gives up the claim of an upstream, which ends with this process at the latest.
+func (r *Runner) release(ctx context.Context, id string) {
+	if err := r.claims.Release(ctx, store.Key{id}); err != nil {
+		r.log.Debug("release upstream", "upstream", id, "error", err)
 	}
 }
 
@@ -207,18 +223,25 @@ func (r *Runner) heldIDs() (ids []string) {
 	return ids
 }
 
-// drop gives up an upstream.
+// drop gives up an upstream that another gateway may have claimed.
 func (r *Runner) drop(id string, why error) {
+	if r.remove(id) {
+		r.log.Warn("the process of an upstream is stopped, as another gateway may run it now", "upstream", id, "reason", why)
+	}
+}
+
+// remove ends what this gateway does for an upstream. It reports whether it did anything.
+func (r *Runner) remove(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.held[id]
 	if h == nil {
-		return
+		return false
 	}
-	r.log.Warn("the process of an upstream is stopped, as another gateway may run it now", "upstream", id, "reason", why)
 	delete(r.held, id)
 	close(h.lost)
 	for s := range h.links {
 		s.Fail(errNotHere)
 	}
+	return true
 }

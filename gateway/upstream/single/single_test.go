@@ -189,6 +189,25 @@ func TestCheckHeld(t *testing.T) {
 	}
 }
 
+// TestLeave: what a gateway cannot start, another one runs.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	a, b := open(t, c, "a"), open(t, c, "b")
+	lost := a.runs(t, "one")
+	a.runs(t, "two")
+	there := b.reaches(t, "one", "a")
+	a.Leave(t.Context(), "one")
+	a.Leave(t.Context(), "unknown")
+	<-lost
+	if n, err := there.Read(make([]byte, 1)); err == nil {
+		t.Errorf("the connection still has %d bytes after the upstream was given up", n)
+	}
+	b.runs(t, "one")
+	a.reaches(t, "one", "b")
+	b.reaches(t, "two", "a")
+}
+
 // TestHostileDial: what is no request for a connection is ignored, and credentials without the rights reach nothing.
 func TestHostileDial(t *testing.T) {
 	t.Parallel()
