@@ -135,23 +135,41 @@ func (a *admission) count(l *queue, t *waiter, n int) {
 	a.waiting, a.bytes = a.waiting+n, a.bytes+int64(n)*t.size
 }
 
-// hasRoom reports whether a program may wait, in the queue with an index, or in a new one for -1. Others may be refused for it. It is
-// called with mu held.
+// hasRoom reports whether a program may wait, in the queue with an index, or in a new one for -1. Others may be refused for it, but none
+// if it may not wait. It is called with mu held.
 func (a *admission) hasRoom(own int, size int64, most int) bool {
-	if a.waiting >= most && !a.makeRoom(own, 1, func(l *queue) int64 { return int64(len(l.waiters)) }) {
-		return false
+	var removed []removal
+	remove := func(size int64, length func(*queue) int64) bool {
+		r, ok := a.makeRoom(own, size, length)
+		if ok {
+			removed = append(removed, r)
+		}
+		return ok
 	}
-	for a.bytes+size > maxQueuedBytes {
-		if !a.makeRoom(own, size, func(l *queue) int64 { return l.bytes }) {
-			return false
+	ok := a.waiting < most || remove(1, func(l *queue) int64 { return int64(len(l.waiters)) })
+	for ok && a.bytes+size > maxQueuedBytes {
+		ok = remove(size, func(l *queue) int64 { return l.bytes })
+	}
+	for _, r := range slices.Backward(removed) {
+		if ok {
+			close(r.waiter.granted)
+		} else {
+			r.from.waiters = append(r.from.waiters, r.waiter)
+			a.count(r.from, r.waiter, 1)
 		}
 	}
-	return true
+	return ok
 }
 
-// makeRoom refuses the last program of the longest queue, if that queue is longer than the caller's own with the new program, by a
+// removal is a program that was removed from the end of a queue.
+type removal struct {
+	from   *queue
+	waiter *waiter
+}
+
+// makeRoom removes the last program of the longest queue, if that queue is longer than the caller's own with the new program, by a
 // measure in which that has a size. It is called with mu held.
-func (a *admission) makeRoom(own int, size int64, length func(*queue) int64) bool {
+func (a *admission) makeRoom(own int, size int64, length func(*queue) int64) (removal, bool) {
 	mine := size
 	if own >= 0 {
 		mine += length(a.queues[own])
@@ -163,13 +181,12 @@ func (a *admission) makeRoom(own int, size int64, length func(*queue) int64) boo
 		}
 	}
 	if longest == nil || length(longest) <= mine {
-		return false
+		return removal{}, false
 	}
 	last := longest.waiters[len(longest.waiters)-1]
 	longest.waiters = longest.waiters[:len(longest.waiters)-1]
 	a.count(longest, last, -1)
-	close(last.granted)
-	return true
+	return removal{longest, last}, true
 }
 
 // grantSlots hands out free slots, round-robin over the queues. It is called with mu held.

@@ -176,49 +176,94 @@ func inUse() int64 {
 	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far from the bound
 }
 
+// sized is an admission with programs of different sizes, of which one runs.
+type sized struct {
+	*admission
+
+	first        *slot
+	ran, refused map[string]int
+}
+
+func newSized(ctx context.Context, queue int) *sized {
+	limits := config.Sandbox{Queue: queue, QueueWait: time.Hour}
+	s := &sized{admission: &admission{parallel: 1, limits: func() config.Sandbox { return limits }}, ran: map[string]int{}, refused: map[string]int{}}
+	s.first, _ = s.acquire(ctx, 0)
+	return s
+}
+
+// enter lets a program of a principal wait.
+func (s *sized) enter(ctx context.Context, who string, size int64) {
+	go func() {
+		seat, err := s.acquire(tool.WithPrincipal(ctx, who), size)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err != nil {
+			s.refused[who]++
+			return
+		}
+		s.ran[who]++
+		time.AfterFunc(programTime, seat.end)
+	}()
+	synctest.Wait()
+}
+
+// runAll runs all that wait, and checks that nothing is left.
+func (s *sized) runAll(t *testing.T) {
+	t.Helper()
+	s.first.end()
+	time.Sleep(time.Hour)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes != 0 || s.waiting != 0 || len(s.queues) != 0 || s.taken != 0 {
+		t.Errorf("%d bytes and %d programs wait in %d queues, %d run", s.bytes, s.waiting, len(s.queues), s.taken)
+	}
+}
+
 // TestQueueOfLargePrograms: the size of waiting programs is bounded. Those of the principal with the largest part make room for others,
 // also the only one that it has, and all that were not refused run.
 func TestQueueOfLargePrograms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limits := config.Sandbox{Queue: crowd, QueueWait: time.Hour}
-		a := &admission{parallel: 1, limits: func() config.Sandbox { return limits }}
-		first, _ := a.acquire(t.Context(), 0)
-		ran, refused := map[string]int{}, map[string]int{}
-		enter := func(who string, size int64) {
-			go func() {
-				s, err := a.acquire(tool.WithPrincipal(t.Context(), who), size)
-				a.mu.Lock()
-				defer a.mu.Unlock()
-				if err != nil {
-					refused[who]++
-					return
-				}
-				ran[who]++
-				time.AfterFunc(programTime, s.end)
-			}()
-			synctest.Wait()
-		}
+		s := newSized(t.Context(), crowd)
 		const large = maxQueuedBytes / 100
 		for range 120 {
-			enter("flood", large)
+			s.enter(t.Context(), "flood", large)
 		}
-		enter("whole", maxQueuedBytes*2/5)
-		enter("small", large)
-		a.mu.Lock()
-		if a.bytes > maxQueuedBytes || refused["whole"]+refused["small"] > 0 {
-			t.Errorf("%d bytes wait, %v were refused", a.bytes, refused)
+		s.enter(t.Context(), "whole", maxQueuedBytes*2/5)
+		s.enter(t.Context(), "small", large)
+		if s.bytes > maxQueuedBytes || s.refused["whole"]+s.refused["small"] > 0 {
+			t.Errorf("%d bytes wait, %v were refused", s.bytes, s.refused)
 		}
-		a.mu.Unlock()
-		enter("another", maxQueuedBytes/3) // for which the only program of whole goes
-		first.end()
-		time.Sleep(time.Hour)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.bytes != 0 || a.waiting != 0 || len(a.queues) != 0 || a.taken != 0 {
-			t.Errorf("%d bytes and %d programs wait in %d queues, %d run", a.bytes, a.waiting, len(a.queues), a.taken)
-		}
-		if ran["small"] != 1 || ran["another"] != 1 || ran["whole"]+refused["whole"] != 1 || ran["flood"]+refused["flood"] != 120 || ran["flood"] < 30 {
-			t.Errorf("ran %v, refused %v", ran, refused)
+		s.enter(t.Context(), "another", maxQueuedBytes/3) // for which the only program of whole is refused
+		s.runAll(t)
+		if s.ran["small"] != 1 || s.ran["another"] != 1 || s.ran["whole"]+s.refused["whole"] != 1 || s.ran["flood"]+s.refused["flood"] != 120 || s.ran["flood"] < 30 {
+			t.Errorf("ran %v, refused %v", s.ran, s.refused)
 		}
 	})
+}
+
+// TestQueueWithoutRoom: for a program that may not wait, no other is refused.
+func TestQueueWithoutRoom(t *testing.T) {
+	for name, test := range map[string]struct {
+		queue int
+		size  int64
+	}{
+		"too large when one is refused": {crowd, maxQueuedBytes / 2},
+		"too large for a short queue":   {5, maxQueuedBytes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSized(t.Context(), test.queue)
+				for range 3 {
+					s.enter(t.Context(), "many", maxQueuedBytes/5)
+				}
+				s.enter(t.Context(), "one", maxQueuedBytes*2/5-2)
+				s.enter(t.Context(), "tiny", 1)
+				s.enter(t.Context(), "late", test.size)
+				s.runAll(t)
+				if s.ran["many"] != 3 || s.ran["one"] != 1 || s.ran["tiny"] != 1 || s.refused["late"] != 1 {
+					t.Errorf("ran %v, refused %v", s.ran, s.refused)
+				}
+			})
+		})
+	}
 }
