@@ -64,6 +64,8 @@ type Executed struct {
 	Emitted []Content `json:"emitted,omitempty"`
 	// Error says why it failed.
 	Error *Failure `json:"error,omitempty"`
+	// Warnings are type errors of its code: if it failed, the nearest to the failure first, else those that are certain.
+	Warnings []TypeWarning `json:"warnings,omitempty"`
 	// ExecutionTime is how long it ran, in seconds.
 	ExecutionTime float64 `json:"executionTime"`
 	// Truncated says that output or result is truncated.
@@ -99,6 +101,14 @@ type CodeLine struct {
 	// Function is its function, Source its text.
 	Function string `json:"function,omitempty"`
 	Source   string `json:"source,omitempty"`
+}
+
+// TypeWarning is a type error.
+type TypeWarning struct {
+	// Line is the line of the code, which counts from 1.
+	Line int `json:"line"`
+	// Message describes the error.
+	Message string `json:"message"`
 }
 
 // Metrics are numbers about an execution.
@@ -149,6 +159,9 @@ func (a *api) executionResponse(e execution.Result) Executed {
 	x.Output, x.Stderr = e.CleanOutput()
 	if x.Files == nil {
 		x.Files = []execution.FileChange{}
+	}
+	for _, w := range e.Warnings[:min(len(e.Warnings), execution.MaxWarnings)] {
+		x.Warnings = append(x.Warnings, TypeWarning{Line: w.Line, Message: w.Message})
 	}
 	for _, note := range e.Notes {
 		x.Notes = append(x.Notes, sanitize.Line(note, 300))

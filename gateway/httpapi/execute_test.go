@@ -40,6 +40,7 @@ func (house) Execute(ctx context.Context, p execution.Program) (execution.Result
 	case "fail":
 		e.Status, e.Resume = sandbox.Failed, e.ID
 		e.Fault = &bridge.Fault{Type: "NameError", Message: "x\x1b[2J", Hint: "define it", Lines: []bridge.Line{{Line: 2, Source: "print(x)"}}}
+		return e, json.Unmarshal([]byte(`[{"Line":2,"Message":"x is not defined"},{"Line":1,"Message":"first"},{"Line":3,"Message":"third"},{"Line":4,"Message":"fourth"}]`), &e.Warnings)
 	case "hold":
 		e.Status, e.Resume = execution.Held, e.ID
 		e.Approvals = []approvals.Approval{{ID: "a-0", State: approval.Waiting}}
@@ -81,7 +82,9 @@ func TestExecute(t *testing.T) {
 		{"ada", `{"code":"none","language":"typescript","timeout":0.25,"workspace":"w","environment":"e","session":"s","variables":{"n":1},"resume":"e-1","file":"f.py"}`, 200, []string{
 			`"Language":"typescript"`, `"Timeout":250000000`, `"Workspace":"w"`, `"Environment":"e"`, `"Session":"s"`, `"Variables":{"n":1}`, `"Resume":"e-1"`, `"File":"f.py"`,
 		}},
-		{"ada", `{"code":"fail"}`, 200, []string{`"status":"failed"`, `"error":{"hint":"define it","lines":[{"line":2,"source":"print(x)"}],"message":"x","type":"NameError"}`, `"resume":"e-new"`, `"result":null`}},
+		{"ada", `{"code":"fail"}`, 200, []string{`"status":"failed"`, `"error":{"hint":"define it","lines":[{"line":2,"source":"print(x)"}],"message":"x","type":"NameError"}`, `"resume":"e-new"`, `"result":null`,
+			`"warnings":[{"line":2,"message":"x is not defined"},{"line":1,"message":"first"},{"line":3,"message":"third"}]`,
+		}},
 		{"ada", `{"code":"hold"}`, 200, []string{`"status":"held"`, `"approvals":[{`, `"error":{"message":"held: it needs approval`}},
 		{"ada", `{"code":"busy"}`, 503, []string{"the gateway is closed"}},
 		{"ada", `{"code":"x","timeout":31}`, 400, []string{"timeout must be more than 0 and at most 30, in seconds"}},
