@@ -18,6 +18,10 @@ const (
 	claimGrace = 30 * time.Second
 	// releaseTimeout is the timeout of giving up a claim.
 	releaseTimeout = 5 * time.Second
+	// cancelTimeout is how long a run of another gateway may take to be canceled: longer than until a gateway that has died counts as dead.
+	// askTimeout bounds one request for it.
+	cancelTimeout = 30 * time.Second
+	askTimeout    = 3 * time.Second
 )
 
 // runKey is the key of the claim of a run.
@@ -26,8 +30,10 @@ func runKey(id string) store.Key { return store.Key{id} }
 // runClaims are the claims of the runs of one engine.
 type runClaims struct {
 	*store.Claims
-	base context.Context //nolint:containedctx // that of the engine
-	log  *slog.Logger
+	// cancels are requests to the gateway that has a run to cancel it.
+	cancels *store.Requests
+	base    context.Context //nolint:containedctx // that of the engine
+	log     *slog.Logger
 }
 
 // claim claims a run for this gateway. Errors are *tool.Error.
@@ -40,6 +46,47 @@ func (c runClaims) claim(ctx context.Context, id string) error {
 		return &tool.Error{Kind: tool.Failed, Message: "run " + id + " is active on another gateway: " + held.By.String(), Hint: "send the request to that gateway", Err: err}
 	}
 	return recordError(c.log, id, err)
+}
+
+// cancel has the gateway that has a run cancel it, on behalf of a person. If no living gateway has the run, it is claimed for this one.
+// Errors are *tool.Error.
+func (c runClaims) cancel(ctx context.Context, id, by string) (claimed bool, err error) {
+	ctx, end := context.WithTimeout(ctx, cancelTimeout)
+	defer end()
+	for {
+		err := c.claim(ctx, id)
+		if _, held := errors.AsType[*store.HeldError](err); !held {
+			return err == nil, err
+		}
+		switch asked := c.ask(ctx, id, by); {
+		case asked == nil:
+			return false, nil
+		case ctx.Err() != nil:
+			return false, err
+		case !errors.Is(asked, context.DeadlineExceeded):
+			return false, recordError(c.log, id, asked)
+		}
+	}
+}
+
+func (c runClaims) ask(ctx context.Context, id, by string) error {
+	ctx, end := context.WithTimeout(ctx, askTimeout)
+	defer end()
+	return c.cancels.Ask(ctx, runKey(id), []byte(by))
+}
+
+// serveCancel cancels a run of this gateway, as another one asks. It reports whether the gateway has the run.
+func serveCancel(e *Engine, key store.Key, by string) bool {
+	l := e.queue.get(key[0])
+	if l == nil || len(key) != 1 {
+		return false
+	}
+	if err := l.stop(context.WithoutCancel(e.base), by); err != nil {
+		e.log.Warn("a run is not canceled", "run", l.id, "error", err)
+		return false
+	}
+	e.queue.startNext()
+	return true
 }
 
 // mayContinue claims a run if no living gateway has it.

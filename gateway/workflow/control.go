@@ -28,7 +28,8 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	if l == nil {
-		if err := e.claims.claim(ctx, id); err != nil {
+		claimed, err := e.claims.cancel(ctx, id, callerName(ctx))
+		if err != nil || !claimed {
 			return err
 		}
 		l = e.queue.put(e.restore(run))

@@ -114,6 +114,7 @@ type Engine struct {
 	end     context.CancelCauseFunc
 	work    sync.WaitGroup
 	unwatch func()
+	unserve func() // ends the requests of other gateways
 	closed  sync.Once
 }
 
@@ -125,7 +126,8 @@ func Open(door Caller, opts *Options) (*Engine, error) {
 	logs, err := runlog.Open(opts.Records)
 	timers, err2 := opts.Records.Schedules("run_timers")
 	claims, err3 := opts.Records.Claims("runs")
-	if err := errors.Join(err, err2, err3); err != nil {
+	cancels, err4 := opts.Records.Requests("cancel_run")
+	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("open engine: %w", err)
 	}
 	if opts.Retention > 0 {
@@ -134,11 +136,15 @@ func Open(door Caller, opts *Options) (*Engine, error) {
 	o := opts.withDefaults()
 	e := &Engine{caller: door, opts: o, log: o.Logger, logs: logs, timers: timers, approvalsChanged: newBroadcaster(), stepSlots: make(chan struct{}, maxSteps), owner: fmt.Sprintf("process %d", os.Getpid())}
 	e.base, e.end = context.WithCancelCause(context.Background())
-	e.claims = runClaims{claims, e.base, e.log}
+	e.claims = runClaims{claims, cancels, e.base, e.log}
 	e.queue = newQueue(e.opts.MaxRuns, func(l *live) { e.work.Go(func() { liveRuns{e}.run(l) }) })
 	e.unwatch = func() {}
 	if e.opts.Approvals != nil {
 		e.unwatch = e.opts.Approvals.WatchApprovals(e.approvalsChanged.notify)
+	}
+	e.unserve = func() {}
+	if opts.Records.Shared() {
+		e.unserve = cancels.Serve(e.log, func(key store.Key, by []byte) bool { return serveCancel(e, key, string(by)) })
 	}
 	if e.opts.NoAutoResume {
 		e.queue.open()
@@ -156,6 +162,7 @@ func Open(door Caller, opts *Options) (*Engine, error) {
 // Close stops all runs and waits for them; they continue at the next Open. It is idempotent.
 func (e *Engine) Close() error {
 	e.closed.Do(func() {
+		e.unserve()
 		e.queue.close()
 		e.end(errReleased)
 		e.work.Wait()

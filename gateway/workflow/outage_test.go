@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"context"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +24,49 @@ func (plainHost) SessionOrigins(context.Context) []toolcall.Origin         { ret
 func (plainHost) AddOrigins(context.Context, []toolcall.Origin)            {}
 func (plainHost) ApprovalTimeout(context.Context, tool.Call) time.Duration { return time.Minute }
 func (plainHost) Closing() bool                                            { return false }
+
+// TestCancelElsewhere: any engine that shares the store cancels a run, also one that waits in the queue.
+func TestCancelElsewhere(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	texts := map[string]string{"flow": "{concurrency: 1, steps: [{id: w, wait: {for: 1h}}]}"}
+	one := engine(t, standard(), workflow.Options{Records: storetest.Connect(t, c.Server(""))}, texts)
+	two := engine(t, standard(), workflow.Options{Records: storetest.Connect(t, c.Server(""))}, texts)
+	var runs []workflow.Run
+	testutil.Eventually(t, "two runs", time.Minute, func() bool {
+		r, err := one.Start(t.Context(), workflow.Start{Workflow: "flow"})
+		if err == nil {
+			runs = append(runs, r)
+		}
+		return len(runs) == 2
+	})
+	is := func(id string, want workflow.Status) func() bool {
+		return func() bool {
+			r, err := two.Run(t.Context(), id)
+			return err == nil && r.Status == want
+		}
+	}
+	testutil.Eventually(t, "the first waits", time.Minute, is(runs[0].ID, workflow.Waiting))
+	if _, err := two.Resume(t.Context(), runs[0].ID); err == nil || !strings.Contains(err.Error(), "active on another gateway") {
+		t.Errorf("another engine resumes a run that waits: %v", err)
+	}
+	for _, r := range []workflow.Run{runs[1], runs[0]} {
+		if err := two.Cancel(tool.WithPrincipal(t.Context(), "eve"), r.ID); err == nil {
+			t.Error("a run of another principal is canceled")
+		}
+		if err := two.Cancel(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+		testutil.Eventually(t, "the end of the run", time.Minute, is(r.ID, workflow.Canceled))
+		if err := two.Cancel(t.Context(), r.ID); err != nil {
+			t.Errorf("a run that was canceled: %v", err)
+		}
+	}
+	if err := one.Close(); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestExposedOutage: the call of an exposed workflow has started a run. While the servers of the store are away, it waits: if it said that
 // nothing was done, its caller would start another run.

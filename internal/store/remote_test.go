@@ -26,7 +26,7 @@ func TestRemote(t *testing.T) {
 		name string
 		run  func(t *testing.T, c *natscluster.Cluster)
 	}{
-		{"conformance", remoteConformance}, {"refused", remoteRefused}, {"no room", remoteNoRoom}, {"foreign", remoteForeign}, {"claims", remoteClaims}, {"late answer", remoteLateAnswer}, {"replicas", remoteReplicas}, {"moved", remoteMoved}, {"one killed", remoteOneKilled}, {"two killed", remoteTwoKilled},
+		{"conformance", remoteConformance}, {"refused", remoteRefused}, {"no room", remoteNoRoom}, {"foreign", remoteForeign}, {"claims", remoteClaims}, {"requests", remoteRequests}, {"late answer", remoteLateAnswer}, {"replicas", remoteReplicas}, {"moved", remoteMoved}, {"one killed", remoteOneKilled}, {"two killed", remoteTwoKilled},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, c) }) {
 			return
@@ -241,6 +241,54 @@ func remoteClaims(t *testing.T, c *natscluster.Cluster) {
 			t.Error(next)
 		}
 	}
+}
+
+func remoteRequests(t *testing.T, c *natscluster.Cluster) {
+	t.Helper()
+	asks, err := connect(t, settings(t, c)).Requests("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	did := make(chan string, 20)
+	for _, name := range []string{"one", "two"} {
+		serves, err := connect(t, settings(t, c)).Requests("test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(serves.Serve(testutil.Logger(t), func(key store.Key, value []byte) bool {
+			if key[0] != name {
+				return false
+			}
+			did <- fmt.Sprintf("%q %s", key, value)
+			return true
+		}))
+	}
+	for _, name := range []string{"one", "two", "one"} {
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := asks.Ask(limited, store.Key{name, "run"}, []byte("stop"))
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := <-did, fmt.Sprintf("[%q \"run\"] stop", name); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	limited, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := asks.Ask(limited, store.Key{"nobody", "run"}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nobody does it: %v", err)
+	}
+	late, err := connect(t, settings(t, c)).Requests("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := late.Serve(testutil.Logger(t), func(key store.Key, _ []byte) bool {
+		t.Errorf("%q was withdrawn or done, and is asked again", key)
+		return true
+	})
+	time.Sleep(time.Second)
+	end()
 }
 
 func remoteReplicas(t *testing.T, c *natscluster.Cluster) {
