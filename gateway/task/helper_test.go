@@ -17,11 +17,13 @@ import (
 	"sallyport/internal/models/modeltest"
 	"sallyport/internal/store"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
 func TestMain(m *testing.M) {
+	natscluster.Serve()
 	if os.Getenv(serverVar) != "" {
 		serve()
 		return

@@ -27,41 +27,60 @@ const (
 // records are the stored tasks, and what principals used by day.
 type records struct {
 	tasks, spent *store.Bucket
-	own          *store.Store // in memory; nil if the caller has the store
+	cancels      *store.Requests // to the gateway that works on a task
+	in           *store.Store
+	breaker      store.Breaker
 	log          *slog.Logger
 	now          func() time.Time
 }
 
 func openRecords(in *store.Store, keep time.Duration, log *slog.Logger) (r *records, err error) {
-	r = &records{log: log}
 	if in == nil {
 		in = store.Memory()
-		r.own = in
 	}
+	r = &records{log: log, in: in, breaker: store.Breaker{Store: in}}
 	r.tasks, err = in.Bucket("tasks", store.Limits{Records: maxTasks, Age: keep, Bytes: maxTaskBytes})
 	if err != nil {
 		return nil, err
 	}
 	r.spent, err = in.Bucket("task_days", store.Limits{Records: maxSpent, Age: 3 * 24 * time.Hour, Bytes: 8 << 20})
+	if err == nil {
+		r.cancels, err = in.Requests("cancel_task")
+	}
 	return r, err
+}
+
+// record is a stored task.
+type record struct {
+	Task
+
+	// Gateway works on it while it runs; "" in a store of one process.
+	Gateway string `json:"gateway,omitempty"`
 }
 
 // put writes a record. If the record cannot be written, the task continues and the log has the reason.
 func (r *records) put(ctx context.Context, t Task) {
-	data, err := json.Marshal(t)
-	if err == nil {
-		_, err = r.tasks.Put(context.WithoutCancel(ctx), history.KeyOf(t.Principal, t.ID), data)
-	}
-	if err != nil {
+	if err := r.write(ctx, t); err != nil {
 		r.log.ErrorContext(ctx, "task was not recorded", "task", t.ID, "error", err)
 	}
+}
+
+func (r *records) write(ctx context.Context, t Task) error {
+	data, err := json.Marshal(record{t, r.in.Self()})
+	if err != nil {
+		return err
+	}
+	return r.breaker.Do(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		_, err := r.tasks.Put(ctx, history.KeyOf(t.Principal, t.ID), data)
+		return err
+	})
 }
 
 func noTask(id string) error {
 	return &tool.Error{Kind: tool.NotFound, Message: "there is no task " + sanitize.Line(id, 60), Hint: "use the id of one of your last tasks"}
 }
 
-// show returns a record of the caller, or of any principal for an operator. One that runs in no process was interrupted.
+// show returns a record of the caller, or of any principal for an operator. One that runs at no gateway was interrupted.
 func (r *records) show(ctx context.Context, id string) (Task, error) {
 	if !IDPattern.MatchString(id) {
 		return Task{}, noTask(id)
@@ -74,7 +93,7 @@ func (r *records) show(ctx context.Context, id string) (Task, error) {
 		if err != nil {
 			return Task{}, toolcall.Unreadable(ctx, r.log, err)
 		}
-		return decode(entry)
+		return r.decode(ctx, entry)
 	}
 	all, err := r.list(ctx, maxTasks)
 	if err != nil {
@@ -86,12 +105,13 @@ func (r *records) show(ctx context.Context, id string) (Task, error) {
 	return Task{}, noTask(id)
 }
 
-func decode(entry store.Entry) (t Task, err error) {
-	err = json.Unmarshal(entry.Value, &t)
-	if t.Status == Running {
+func (r *records) decode(ctx context.Context, entry store.Entry) (Task, error) {
+	var t record
+	err := json.Unmarshal(entry.Value, &t)
+	if t.Status == Running && (t.Gateway == r.in.Self() || !r.in.Alive(ctx, t.Gateway)) {
 		t.Status, t.Error = Failed, "its process ended"
 	}
-	return t, err
+	return t.Task, err
 }
 
 // list returns records, the newest first.
@@ -103,7 +123,7 @@ func (r *records) list(ctx context.Context, limit int) (all []Task, err error) {
 	for entry, err := range r.tasks.List(ctx, whose) {
 		var one Task
 		if err == nil {
-			one, err = decode(entry)
+			one, err = r.decode(ctx, entry)
 		}
 		if err != nil {
 			return nil, toolcall.Unreadable(ctx, r.log, err)
@@ -142,7 +162,10 @@ const maxConflicts = 20
 
 // add adds to what a principal's tasks used today.
 func (r *records) add(ctx context.Context, principal string, u models.Usage, price float64, took time.Duration) error {
-	ctx = context.WithoutCancel(ctx)
+	return r.breaker.Do(context.WithoutCancel(ctx), func(ctx context.Context) error { return r.tryAdd(ctx, principal, u, price, took) })
+}
+
+func (r *records) tryAdd(ctx context.Context, principal string, u models.Usage, price float64, took time.Duration) error {
 	var last error
 	for range maxConflicts {
 		now, revision, err := r.today(ctx, principal)

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/models"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -70,7 +71,9 @@ type Tasks struct {
 	mu      sync.Mutex
 	live    map[string]*work
 	closed  bool
+	closing chan struct{} // closed by Close
 	working sync.WaitGroup
+	unserve func()             // ends the requests of other gateways
 	open    map[string]*opened // endpoints by name
 }
 
@@ -101,13 +104,21 @@ func Open(opts Options) (*Tasks, error) {
 		return nil, err
 	}
 	kept.now = opts.Now
-	return &Tasks{opts: opts, records: kept, log: opts.Logger, live: map[string]*work{}, open: map[string]*opened{}}, nil
+	t := &Tasks{opts: opts, records: kept, log: opts.Logger, live: map[string]*work{}, open: map[string]*opened{}, closing: make(chan struct{}), unserve: func() {}}
+	if opts.Records.Shared() {
+		t.unserve = kept.cancels.Serve(opts.Logger, t.serveCancel)
+	}
+	return t, nil
 }
 
 // Close cancels all tasks and waits for them. It is idempotent.
 func (t *Tasks) Close() error {
+	t.unserve()
 	t.mu.Lock()
-	t.closed = true
+	if !t.closed {
+		t.closed = true
+		close(t.closing)
+	}
 	for _, w := range t.live {
 		w.cancel(toolcall.ClosedError())
 	}
@@ -269,32 +280,71 @@ func (t *Tasks) List(ctx context.Context, limit int) ([]Task, error) {
 	return all[:min(limit, len(all))], nil
 }
 
-// Cancel stops a running task.
+// cancelTimeout is how long another gateway may take to cancel a task.
+const cancelTimeout = 10 * time.Second
+
+// Cancel stops a running task, also one of another gateway.
 func (t *Tasks) Cancel(ctx context.Context, id string) error {
-	w := t.running(ctx, id)
-	if w == nil {
-		one, err := t.records.show(ctx, id)
-		if err == nil {
-			err = toolcall.Invalid("the task has ended: "+string(one.Status), "only a running task can be canceled")
-		}
+	one, err := t.Show(ctx, id)
+	if err != nil {
 		return err
 	}
+	if one.Over() {
+		return toolcall.Invalid("the task has ended: "+string(one.Status), "only a running task can be canceled")
+	}
+	key := history.KeyOf(one.Principal, id)
+	if t.serveCancel(key, nil) {
+		return nil
+	}
+	ctx, end := context.WithTimeout(ctx, cancelTimeout)
+	defer end()
+	if err := t.records.cancels.Ask(ctx, key, nil); errors.Is(err, context.DeadlineExceeded) {
+		return &tool.Error{Kind: tool.Timeout, Message: "the gateway that works on the task does not answer", Hint: "try again in some seconds", Retryable: true}
+	} else if err != nil {
+		return toolcall.Unreadable(ctx, t.log, err)
+	}
+	return nil
+}
+
+// serveCancel cancels a task of this gateway, and reports whether the gateway works on it.
+func (t *Tasks) serveCancel(key store.Key, _ []byte) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range t.live {
+		if one := w.now(); !one.Over() && slices.Equal(history.KeyOf(one.Principal, one.ID), key) {
+			w.stop()
+			return true
+		}
+	}
+	return false
+}
+
+func (w *work) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cancel(errCanceled)
-	return nil
 }
+
+// followInterval is how often a task of another gateway is looked at.
+const followInterval = time.Second
 
 // Follow calls seen with each state of a task until it is over or ctx ends, and returns the last one.
 func (t *Tasks) Follow(ctx context.Context, id string, seen func(Task)) (Task, error) {
 	if w := t.running(ctx, id); w != nil {
 		return t.follow(ctx, w, seen)
 	}
-	one, err := t.records.show(ctx, id)
-	if err == nil && seen != nil {
-		seen(one)
+	for {
+		one, err := t.records.show(ctx, id)
+		if err != nil {
+			return Task{}, err
+		}
+		if seen != nil {
+			seen(one)
+		}
+		if one.Over() || sleep.For(ctx, followInterval) != nil {
+			return one, nil
+		}
 	}
-	return one, err
 }
 
 func (t *Tasks) follow(ctx context.Context, w *work, seen func(Task)) (Task, error) {
@@ -369,7 +419,27 @@ func (t *Tasks) end(ctx context.Context, w *work, status Status, err error) {
 			last.Status = Canceled
 		}
 	}
-	t.records.put(ctx, last)
-	t.remove(w) // before anybody learns of the end: a task that ended can be resumed
+	err = t.records.write(ctx, last)
+	if err == nil {
+		t.remove(w) // before anybody learns of the end: a task that ended can be resumed
+	} else {
+		t.log.ErrorContext(ctx, "the end of a task was not recorded", "task", last.ID, "error", err)
+	}
 	w.change(func(t *Task) { *t = last })
+	for (errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrUnavailable)) && t.pause(recordInterval) {
+		err = t.records.write(ctx, last)
+	}
+}
+
+// recordInterval is how often the end of a task is written again while the store does not answer.
+const recordInterval = 5 * time.Second
+
+// pause waits, and returns false if the gateway is closed.
+func (t *Tasks) pause(d time.Duration) bool {
+	select {
+	case <-t.closing:
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
