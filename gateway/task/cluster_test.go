@@ -54,7 +54,9 @@ func (s *sharing) becomes(ctx context.Context, t *testing.T, id string, want tas
 	t.Helper()
 	testutil.Eventually(t, "the task is "+string(want), time.Minute, func() bool {
 		var err error
-		one, err = s.Show(ctx, id)
+		if one, err = s.Show(ctx, id); err == nil && one.Over() && one.Status != want {
+			t.Fatalf("the task is %s: %s", one.Status, one.Error)
+		}
 		return err == nil && one.Status == want
 	})
 	return one
@@ -107,13 +109,14 @@ func TestTasksOfCluster(t *testing.T) {
 }
 
 // gated is a client whose model gives its answer when it may.
-type gated chan struct{}
+type gated struct{ asked, may chan struct{} }
 
 func (gated) Notify(string, json.RawMessage) {}
 
 func (g gated) Ask(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	close(g.asked)
 	select {
-	case <-g:
+	case <-g.may:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -126,12 +129,13 @@ func TestTaskEndsWithoutStore(t *testing.T) {
 	t.Parallel()
 	c := natscluster.Start(t, 1)
 	one, two := openSharing(t, c, slow{}), openSharing(t, c, slow{})
-	ann, gate := tool.WithPrincipal(t.Context(), "ann"), make(gated)
+	ann, gate := tool.WithPrincipal(t.Context(), "ann"), gated{make(chan struct{}), make(chan struct{})}
 	id := one.start(ann, t, gate)
+	<-gate.asked
 	two.becomes(ann, t, id, task.Running)
 	c.Signal(t, 0, syscall.SIGSTOP)
 	testutil.Eventually(t, "the store is away", time.Minute, func() bool { return errors.Is(one.records.Available(), store.ErrUnreachable) })
-	close(gate)
+	close(gate.may)
 	one.becomes(ann, t, id, task.Done)
 	c.Signal(t, 0, syscall.SIGCONT)
 	if done := two.becomes(ann, t, id, task.Done); done.Answer != "black" {

@@ -60,19 +60,21 @@ func (l *loop) withinLimits(ctx context.Context, now Task) error {
 	case l.invalid >= maxInvalid:
 		return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("%d replies in a row were no search, program or answer", l.invalid), Hint: "use a larger model"}
 	}
-	used, _, err := l.tasks.records.today(ctx, now.Principal)
-	if err != nil {
-		return toolcall.Unreadable(ctx, l.tasks.log, err)
-	}
-	if err := withinDay(s.Daily, used); err != nil || l.tasks.opts.Budgets == nil {
+	if err := l.withinDay(ctx, s.Daily, now.Principal); err != nil || l.tasks.opts.Budgets == nil {
 		return err
 	}
 	return l.tasks.opts.Budgets.MoneyLeft(ctx, now.Principal)
 }
 
 // withinDay returns an error if a principal has used up a limit of the day.
-func withinDay(day config.DailyTasks, used spent) error {
+func (l *loop) withinDay(ctx context.Context, day config.DailyTasks, principal string) error {
+	if day == (config.DailyTasks{}) {
+		return nil
+	}
+	used, _, err := l.tasks.records.today(ctx, principal)
 	switch {
+	case err != nil:
+		return toolcall.Unreadable(ctx, l.tasks.log, err)
 	case day.Tokens > 0 && used.Tokens >= day.Tokens:
 		return overLimit(fmt.Sprintf("today's tasks used %d of %d tokens", used.Tokens, day.Tokens), "daily.tokens")
 	case day.Money > 0 && used.Price >= day.Money:
