@@ -321,29 +321,67 @@ func (j *jet) follow(ctx context.Context, pattern string, from uint64, do func(m
 }
 
 func (j *jet) followOnce(ctx context.Context, pattern string, from uint64, do func(message) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	deliveries := make(chan delivery)
+	go j.deliver(ctx, pattern, from, deliveries) // not waited for: while the servers do not answer, the client does not heed ctx
+	for {
+		var d delivery
+		select {
+		case d = <-deliveries:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if d.err != nil {
+			return errors.Join(ctx.Err(), translate(d.err))
+		}
+		about, err := d.msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		if err := do(j.received(message{number: about.Sequence.Stream, time: about.Timestamp, data: d.msg.Data()}, d.msg.Subject(), d.msg.Headers())); err != nil {
+			return err
+		}
+	}
+}
+
+// delivery is a message of a stream, or why there are no more.
+type delivery struct {
+	msg jetstream.Msg
+	err error
+}
+
+// deliver sends the messages from a number on, until ctx ends.
+func (j *jet) deliver(ctx context.Context, pattern string, from uint64, to chan<- delivery) {
+	send := func(d delivery) bool {
+		select {
+		case to <- d:
+			return d.err == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
 	consumer, err := j.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{j.scope.subject(pattern)}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
 	})
 	if err != nil {
-		return translate(err)
+		send(delivery{err: err})
+		return
 	}
 	messages, err := consumer.Messages()
 	if err != nil {
-		return translate(err)
+		send(delivery{err: err})
+		return
 	}
-	defer messages.Stop()
-	for {
+	stop := context.AfterFunc(ctx, messages.Stop) // ends a call of Next that does not heed ctx
+	defer func() {
+		if stop() {
+			messages.Stop()
+		}
+	}()
+	for more := true; more; {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return errors.Join(ctx.Err(), translate(err))
-		}
-		about, err := msg.Metadata()
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		if err := do(j.received(message{number: about.Sequence.Stream, time: about.Timestamp, data: msg.Data()}, msg.Subject(), msg.Headers())); err != nil {
-			return err
-		}
+		more = send(delivery{msg, err})
 	}
 }
 

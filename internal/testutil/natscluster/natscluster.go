@@ -289,11 +289,15 @@ func (c *Cluster) Kill(tb TB, i int) {
 	n.cmd = nil
 }
 
-// Signal sends a signal to a server, as SIGSTOP.
+// Signal sends a signal to a server. One that is stopped by SIGSTOP continues at the end of the test, before clients are closed.
 func (c *Cluster) Signal(tb TB, i int, s syscall.Signal) {
 	tb.Helper()
-	if err := c.nodes[i].cmd.Process.Signal(s); err != nil {
+	process := c.nodes[i].cmd.Process
+	if err := process.Signal(s); err != nil {
 		tb.Fatal(err)
+	}
+	if s == syscall.SIGSTOP {
+		tb.Cleanup(func() { _ = process.Signal(syscall.SIGCONT) }) // it may have ended
 	}
 }
 
