@@ -24,7 +24,7 @@ func (r *reuse) forkAhead(b *instance) {
 		time.Sleep(memoryPoll)
 	}
 	forked, err := r.tryForkAhead(b)
-	if err != nil && b.ctx.Err() == nil {
+	if err != nil {
 		r.retire(b, err)
 	}
 	if forked {
@@ -41,9 +41,11 @@ func (r *reuse) tryForkAhead(b *instance) (forked bool, err error) {
 		return false, nil
 	}
 	if err := b.checkReuse(); err != nil {
+		b.stop(err) // before a program takes it
 		return false, err
 	}
 	if err := b.beginProgram(true); err != nil {
+		b.stop(err)
 		return false, err
 	}
 	return true, nil
@@ -64,7 +66,13 @@ func (r *reuse) watchWaiting(b *instance) {
 	case <-waiting.Ended():
 	case <-b.ctx.Done():
 	}
-	if b.ctx.Err() == nil && b.zygote.Claim(waiting) { // otherwise it has run a program
+	b.begin.Lock()
+	lost := b.ctx.Err() == nil && b.zygote.Claim(waiting) // otherwise it has run a program
+	if lost {
+		b.stop(errWaiting) // before a program takes it
+	}
+	b.begin.Unlock()
+	if lost {
 		r.retire(b, errWaiting)
 	}
 }

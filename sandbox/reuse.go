@@ -114,6 +114,9 @@ func (r *reuse) noteUse(key reuseKey, begins bool) {
 func (b *instance) useAgain(ctx context.Context) (ahead bool, err error) {
 	b.begin.Lock()
 	defer b.begin.Unlock()
+	if b.ctx.Err() != nil {
+		return false, context.Cause(b.ctx)
+	}
 	if b.zygote.Waits() {
 		return true, b.claim()
 	}
