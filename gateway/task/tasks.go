@@ -17,7 +17,6 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/models"
 	"sallyport/internal/sanitize"
-	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -341,7 +340,12 @@ func (t *Tasks) Follow(ctx context.Context, id string, seen func(Task)) (Task, e
 		if seen != nil {
 			seen(one)
 		}
-		if one.Over() || sleep.For(ctx, followInterval) != nil {
+		if one.Over() {
+			return one, nil
+		}
+		select {
+		case <-time.After(followInterval):
+		case <-ctx.Done():
 			return one, nil
 		}
 	}
