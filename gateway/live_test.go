@@ -35,10 +35,7 @@ func newStage(t *testing.T, change func(cfg *config.Config)) *stage {
 	gate := newSite(t, func(site *site) {
 		site.tool("wait", "Wait.", "", func(json.RawMessage) *mcp.CallToolResult {
 			s.arrived <- struct{}{}
-			select {
-			case <-s.let:
-			case <-time.After(30 * time.Second):
-			}
+			s.wait()
 			return text("gone on")
 		})
 	})
@@ -47,6 +44,14 @@ func newStage(t *testing.T, change func(cfg *config.Config)) *stage {
 	s.Gateway = open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
 	s.Catalog.WaitConnected(t.Context())
 	return s
+}
+
+// wait waits until it may go on. A test that has failed does not hang.
+func (s *stage) wait() {
+	select {
+	case <-s.let:
+	case <-time.After(30 * time.Second):
+	}
 }
 
 // goOn lets what waits go on.
@@ -228,7 +233,7 @@ func TestLive(t *testing.T) {
 	})
 
 	t.Run("while it waits for a person another runs", func(t *testing.T) {
-		somebody := &person{decide: func(string) string { <-s.let; return "once" }}
+		somebody := &person{decide: func(string) string { s.wait(); return "once" }}
 		first := s.start(ann, execution.Program{Code: "from servers.calc import fail\ntry: fail()\nexcept Exception as e: print(e)", Peer: somebody})
 		waitLive(ann, t, s, "one that waits for a person", inState(executor.LiveWaiting))
 		if e, err := s.Executor.Execute(bob, execution.Program{Code: "1"}); err != nil || e.Status != sandbox.OK {
