@@ -6,7 +6,7 @@ race=$1
 # benchmarks, which use packages that have race tests of their own; and tests that look at thousands of tools or megabytes one
 # after the other. TestConformanceShared has each case of the suites of ./sandbox with the race detector, and
 # TestHostileUpstreamsThatWait some of the hostile upstreams.
-plain_packages='./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/jsontype ./internal/config ./gateway/upstream/openapi ./bench/agent ./bench/local ./bench/search ./bench/tokens'
+plain_packages='./cmd/sallyport ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/jsontype ./internal/config ./gateway/upstream/openapi ./bench/agent ./bench/local ./bench/search ./bench/tokens'
 plain_tests='^(TestHostileUpstream|TestLoginOverEachTransport|TestRecognizedLocally|TestGluedTokens|TestFunctionsKeepOutOfRealQueries|TestHostileSchemasAreHarmless|TestNoCallIsMadeTwice|TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestObservedHostileResults|TestOpenAPITypeChecks|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries)$'
 plain_tests_in='./gateway ./gateway/catalog ./gateway/trust ./gateway/resultschema ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow ./internal/names'
 
@@ -17,10 +17,6 @@ longest='./gateway ./sandbox/deps ./gateway/typecheck'
 alone='./sandbox'
 plain_tests_alone='^(TestAttacks|TestAttacksShared|TestConformance|TestConformanceRootless|TestApart|TestImage|TestImageEnvironment|TestEveryWayToTheSameLimits)$'
 
-# So do those of the command, which mostly wait for processes. Each half has tests that cannot run beside others of the same process.
-command='./cmd/sallyport'
-command_tests='^(TestScripts|TestBesieged|TestEndToEnd|TestOverHTTP|TestSignIn|TestDashboard.*|TestEditorWalked|TestExamples|TestCompose.*|TestClient|TestOld.*)$'
-
 # make check has vetted everything. Without debug information a binary is linked in a third of the time. Many tests wait for
 # timers and processes: more packages and tests at a time than there are processors keep these busy.
 options="-vet=off -ldflags=-w -timeout 45m -parallel 6"
@@ -30,7 +26,7 @@ GOFLAGS="$(go env GOFLAGS) '-toolexec=env GOGC=400'"
 export GOFLAGS
 export GORACE="atexit_sleep_ms=100 $GORACE" # a process with the race detector otherwise sleeps for a second before it ends
 
-raced=$(go list ./... | grep -vxF "$(go list $plain_packages $command $alone)") || exit 1
+raced=$(go list ./... | grep -vxF "$(go list $plain_packages $alone)") || exit 1
 
 # Tests share snapshots of interpreters: the making of one costs two programs.
 SALLYPORT_TEST_SNAPSHOTS=$(mktemp -d) || exit 1
@@ -50,18 +46,10 @@ go test $options -p "$cores" $race -skip "$plain_tests" $longest $raced
 raced_status=$?
 echo "==> go test ./... (what is tested without the race detector)"
 # shellcheck disable=SC2086
-go test $options -p 1 -run "$plain_tests" $plain_tests_in &
-some_plain=$!
-# shellcheck disable=SC2086
-go test $options -run "$command_tests" $command &
-command_half=$!
-# shellcheck disable=SC2086
-go test $options -skip "$command_tests" $command &
-command_rest=$!
-# shellcheck disable=SC2086
-go test $options -p 1 $plain_packages
+go test $options -p $((cores + 1)) $plain_packages
 plain_status=$?
-for job in $alone_raced $alone_plain $some_plain $command_half $command_rest; do
-	wait "$job" || plain_status=1
-done
-[ "$raced_status" = 0 ] && [ "$plain_status" = 0 ]
+# shellcheck disable=SC2086
+go test $options -p $((cores + 1)) -run "$plain_tests" $plain_tests_in || plain_status=$?
+wait $alone_raced
+alone_status=$?
+wait $alone_plain && [ "$alone_status" = 0 ] && [ "$raced_status" = 0 ] && [ "$plain_status" = 0 ]
