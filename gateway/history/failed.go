@@ -29,7 +29,7 @@ func (h *History) OpenEnded(ctx context.Context, id string) (*journal.File, End,
 		return nil, End{}, h.notResumable(ctx, id, err)
 	}
 	end := EndOf(f.Contents, time.Time{})
-	if f.Principal != tool.Principal(ctx) || !reachable(ctx, f) {
+	if f.Void || f.Principal != tool.Principal(ctx) || !reachable(ctx, f) {
 		err = noExecution(id)
 	} else if f.Resumed != "" {
 		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
@@ -91,6 +91,9 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 		return &tool.Error{Kind: tool.Internal, Message: "the journal of " + sanitize.Line(id, 60) + " cannot be read", Hint: "check what it has done, then run the program without resume"}
 	}
 	record, err := h.Record(ctx, id)
+	if errors.Is(err, ErrNoExecution) {
+		return h.voided(ctx, id, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -101,6 +104,21 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 		return idleError(record)
 	}
 	return &tool.Error{Kind: tool.NotFound, Message: "the journal of " + id + " has expired", Hint: "check what it has done, then run the program without resume"}
+}
+
+// voided makes sure that an unknown execution of a run makes no calls from now on, and returns the error. Its gateway may only have been
+// paused before the first one, and the run executes the program again.
+func (h *History) voided(ctx context.Context, id string, unknown error) error {
+	run := toolcall.ScopeOf(ctx).Run
+	if run == "" || h.Copies == nil {
+		return unknown
+	}
+	principal := tool.Principal(ctx)
+	err := h.Copies.Void(ctx, workspace.Folder(principal), journal.Header{ID: id, Principal: principal, Root: run, Started: time.Now()})
+	if err != nil {
+		return h.notResumable(ctx, id, err)
+	}
+	return unknown
 }
 
 // idleError is the error for an execution without a journal that made no calls, as one that was killed before other gateways could see its

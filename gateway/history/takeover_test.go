@@ -219,3 +219,52 @@ func TestEndWithoutStore(t *testing.T) {
 		t.Errorf("it was taken over, although its gateway lives: %+v %+v", one.events, two.events)
 	}
 }
+
+// TestVoid: a gateway was paused before the first call of a step's program, and the run goes on elsewhere. The program makes no call when its
+// gateway continues.
+func TestVoid(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	c := natscluster.Start(t, 1)
+	one, two := openSharing(t, c), openSharing(t, c)
+	one.Start()
+	two.Start()
+	t.Cleanup(func() { one.Close(); two.Close() })
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	run := toolcall.WithRun(ada, "r-one")
+	create := func(id string) *journal.Writer {
+		w, err := journal.Create(t.TempDir(), journal.Header{ID: id, Principal: "ada", Root: "r-one", Gateway: one.Copies.Gateway(), Started: time.Now()}, nil, &journal.Options{Copy: one.Copies.Copy(workspace.Folder("ada"), id)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = w.Close() }) // nothing is left to write
+		return w
+	}
+	pay := journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true}
+	paused, paid := create("e-paused"), create("e-paid")
+	if _, err := paid.Begin(pay); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // also when it is asked again
+		if _, _, err := two.OpenEnded(run, "e-paused"); !errors.Is(err, ErrNoExecution) {
+			t.Errorf("a program without a journal: %v", err)
+		}
+	}
+	if _, err := paused.Begin(pay); !errors.Is(err, journal.ErrTaken) {
+		t.Errorf("it makes a call when its gateway continues: %v", err)
+	}
+	if _, _, err := two.OpenEnded(run, "e-paid"); !errors.Is(err, ErrRunning) {
+		t.Errorf("a program that has made a call: %v", err)
+	}
+	two.wantLast(ada, t, "")
+	if _, err := two.LastSucceeded(ada); err != nil {
+		t.Error(err)
+	}
+	alone := create("e-alone")
+	if _, _, err := two.OpenEnded(ada, "e-alone"); !errors.Is(err, ErrNoExecution) {
+		t.Errorf("an unknown id: %v", err)
+	}
+	if _, err := alone.Begin(pay); err != nil {
+		t.Errorf("who asks for an unknown id of no run ends it: %v", err)
+	}
+}

@@ -40,6 +40,16 @@ type Header struct {
 	Gateway string `json:"gateway,omitempty"`
 	// Program is the data needed to run it again, in the caller's format.
 	Program json.RawMessage `json:"program,omitempty"`
+	// Void: the execution had no journal, and must not begin one, see [Void].
+	Void bool `json:"void,omitempty"`
+}
+
+// Void returns the journal of an execution that had none. In the place of a copy, it keeps a gateway that was paused before the first
+// call from making calls.
+func Void(h Header) ([]byte, error) {
+	h.Void = true
+	head, err := json.Marshal(h)
+	return appendFrame(appendFrame([]byte(magic), isHeader, head), isSettled, nil), err
 }
 
 // State is the state of a call.

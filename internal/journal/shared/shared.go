@@ -5,6 +5,7 @@ package shared
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -70,6 +71,27 @@ func (j *Journals) Copy(folder, id string) journal.Copy {
 		return nil
 	}
 	return &journalCopy{of: j, key: store.Key{folder, id}}
+}
+
+// Void makes sure that the gateway of an execution without a copy cannot begin one, so that it makes no call that must not be made twice.
+// The error is [journal.ErrRunning] if it has begun one.
+func (j *Journals) Void(ctx context.Context, folder string, h journal.Header) error {
+	data, err := journal.Void(h)
+	if err != nil {
+		return err
+	}
+	key := store.Key{folder, h.ID}
+	if _, err = j.append(ctx, key, 0, data); !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	loaded, _, err := j.load(ctx, key)
+	if err != nil {
+		return err
+	}
+	if contents, err := journal.Parse(loaded.Data); err != nil || !contents.Void {
+		return journal.ErrRunning
+	}
+	return nil
 }
 
 // append adds a batch after a revision, and returns the new revision.
