@@ -18,7 +18,8 @@ import (
 )
 
 // OpenEnded opens the journal of an execution of the caller that has ended, to resume it. One that succeeded can be resumed too: its
-// caller may have lost the answer. Errors are *tool.Error.
+// caller may have lost the answer. An execution of a run that is unknown makes no call from now on that must not be made twice. Errors are
+// *tool.Error.
 func (h *History) OpenEnded(ctx context.Context, id string) (*journal.File, End, error) {
 	if h.Root == "" {
 		return nil, End{}, &tool.Error{Kind: tool.Invalid, Message: "cannot resume: there is no data directory for journals", Hint: "run the program without resume"}
@@ -65,7 +66,7 @@ func orphan(h *History, f *journal.Contents) bool {
 
 // ErrRunning is wrapped in the error for an execution that cannot be resumed yet, because it has not ended, or its end is not known at
 // this gateway yet.
-var ErrRunning = errors.New("it still runs")
+var ErrRunning = journal.ErrRunning
 
 // ErrSucceeded is in the error for an execution that succeeded and whose journal is not kept.
 var ErrSucceeded = errors.New("it succeeded")
@@ -83,7 +84,7 @@ func succeededError(r Record) error {
 func (h *History) notResumable(ctx context.Context, id string, err error) error {
 	switch {
 	case errors.Is(err, journal.ErrRunning):
-		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait until it ends", Err: ErrRunning}
+		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait until it ends", Err: err}
 	case errors.Is(err, store.ErrUnreachable):
 		return toolcall.Unavailable(err)
 	case !errors.Is(err, fs.ErrNotExist):

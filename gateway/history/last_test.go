@@ -11,7 +11,6 @@ import (
 	"sallyport/internal/journal"
 	"sallyport/internal/store"
 	"sallyport/internal/testutil"
-	"sallyport/internal/testutil/natscluster"
 	"sallyport/internal/tool"
 )
 
@@ -31,11 +30,7 @@ func (s *sharing) wantLast(ctx context.Context, t *testing.T, want string) {
 func TestLastElsewhere(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()
-	c := natscluster.Start(t, 1)
-	one, two := openSharing(t, c), openSharing(t, c)
-	one.Start()
-	two.Start()
-	t.Cleanup(func() { one.Close(); two.Close() })
+	_, one, two := startTwo(t)
 	ada := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "s-1")
 	two.wantLast(ada, t, "")
 	one.write(t, journal.Header{ID: "e-failed", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()}, ended("e-failed", "ada", "failed"))

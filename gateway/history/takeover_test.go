@@ -79,20 +79,43 @@ func (s *sharing) write(t *testing.T, h journal.Header, end string) {
 	}
 }
 
+// pay is a call that must not be made twice.
+var pay = journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true}
+
+// begin creates the journal of a program that makes a call.
 func (s *sharing) begin(t *testing.T, h journal.Header) *journal.Writer {
+	t.Helper()
+	w := s.create(t, t.TempDir(), h)
+	if _, err := w.Begin(pay); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// create creates the journal of a program.
+func (s *sharing) create(t *testing.T, dir string, h journal.Header) *journal.Writer {
 	t.Helper()
 	h.Started = time.Now()
 	if h.Program == nil {
 		h.Program = []byte(`{"code":"x","language":"python"}`)
 	}
-	w, err := journal.Create(t.TempDir(), h, nil, &journal.Options{Copy: s.Copies.Copy(workspace.Folder(h.Principal), h.ID)})
-	if err == nil {
-		_, err = w.Begin(journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true})
-	}
+	w, err := journal.Create(dir, h, nil, &journal.Options{Copy: s.Copies.Copy(workspace.Folder(h.Principal), h.ID)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = w.Close() }) // most tests have closed it
 	return w
+}
+
+// startTwo starts two gateways that share the records on a server.
+func startTwo(t *testing.T) (c *natscluster.Cluster, one, two *sharing) {
+	t.Helper()
+	c = natscluster.Start(t, 1)
+	one, two = openSharing(t, c), openSharing(t, c)
+	one.Start()
+	two.Start()
+	t.Cleanup(func() { one.Close(); two.Close() })
+	return c, one, two
 }
 
 // look looks once for executions of lost gateways.
@@ -184,17 +207,10 @@ func endedBefore(t *testing.T, one, two *sharing) {
 func TestEndWithoutStore(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()
-	c := natscluster.Start(t, 1)
-	one, two := openSharing(t, c), openSharing(t, c)
-	one.Start()
-	two.Start()
-	t.Cleanup(func() { one.Close(); two.Close() })
+	c, one, two := startTwo(t)
 	ada, id := tool.WithPrincipal(t.Context(), "ada"), "e-ends"
-	w, err := journal.Create(one.Folder("ada"), journal.Header{ID: id, Principal: "ada", Gateway: one.Copies.Gateway(), Started: time.Now()}, nil, &journal.Options{Copy: one.Copies.Copy(workspace.Folder("ada"), id)})
-	if err == nil {
-		_, err = w.Begin(journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true})
-	}
-	if err != nil {
+	w := one.create(t, one.Folder("ada"), journal.Header{ID: id, Principal: "ada", Gateway: one.Copies.Gateway()})
+	if _, err := w.Begin(pay); err != nil {
 		t.Fatal(err)
 	}
 	c.Signal(t, 0, syscall.SIGSTOP)
@@ -209,6 +225,7 @@ func TestEndWithoutStore(t *testing.T) {
 	})
 	var resumed *journal.File
 	testutil.Eventually(t, "another gateway can resume the execution", time.Minute, func() bool {
+		var err error
 		resumed, _, err = two.OpenEnded(ada, id)
 		return err == nil
 	})
@@ -225,22 +242,12 @@ func TestEndWithoutStore(t *testing.T) {
 func TestVoid(t *testing.T) {
 	testutil.Long(t)
 	t.Parallel()
-	c := natscluster.Start(t, 1)
-	one, two := openSharing(t, c), openSharing(t, c)
-	one.Start()
-	two.Start()
-	t.Cleanup(func() { one.Close(); two.Close() })
+	_, one, two := startTwo(t)
 	ada := tool.WithPrincipal(t.Context(), "ada")
 	run := toolcall.WithRun(ada, "r-one")
 	create := func(id string) *journal.Writer {
-		w, err := journal.Create(t.TempDir(), journal.Header{ID: id, Principal: "ada", Root: "r-one", Gateway: one.Copies.Gateway(), Started: time.Now()}, nil, &journal.Options{Copy: one.Copies.Copy(workspace.Folder("ada"), id)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = w.Close() }) // nothing is left to write
-		return w
+		return one.create(t, t.TempDir(), journal.Header{ID: id, Principal: "ada", Root: "r-one", Gateway: one.Copies.Gateway()})
 	}
-	pay := journal.Start{Tool: tool.ID{Upstream: "bank", Name: "pay"}, Fence: true}
 	paused, paid := create("e-paused"), create("e-paid")
 	if _, err := paid.Begin(pay); err != nil {
 		t.Fatal(err)

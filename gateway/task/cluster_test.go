@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,16 +84,23 @@ func TestTasksOfCluster(t *testing.T) {
 	if _, err := two.StartResume(ann, id); err == nil || !strings.Contains(err.Error(), "it is running") {
 		t.Errorf("a task that runs is resumed: %v", err)
 	}
-	seen := make(chan task.Task, 100)
+	var states []task.Task
+	followed := make(chan task.Task, 1)
 	go func() {
-		last, _ := two.Follow(ann, id, nil)
-		seen <- last
+		last, _ := two.Follow(ann, id, func(one task.Task) { states = append(states, one) })
+		followed <- last
 	}()
+	time.Sleep(3 * time.Second) // in which nothing changes
 	if err := two.Cancel(ann, id); err != nil {
 		t.Fatal(err)
 	}
-	if last := <-seen; last.Status != task.Canceled {
-		t.Errorf("who follows it at the other gateway sees %s", last.Status)
+	if last := <-followed; last.Status != task.Canceled || states[0].Status != task.Running {
+		t.Errorf("who follows it at the other gateway sees %s at first and %s at last", states[0].Status, last.Status)
+	}
+	for i := range states[1:] {
+		if reflect.DeepEqual(states[i], states[i+1]) {
+			t.Errorf("who follows it sees the same twice: %+v", states[i])
+		}
 	}
 	if err := two.Cancel(ann, id); err == nil || !strings.Contains(err.Error(), "the task has ended: canceled") {
 		t.Errorf("a canceled task is canceled: %v", err)

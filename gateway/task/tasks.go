@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/models"
 	"sallyport/internal/sanitize"
+	"sallyport/internal/sleep"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -66,11 +68,11 @@ type Tasks struct {
 	opts    Options
 	records *records
 	log     *slog.Logger
+	quit    context.Context //nolint:containedctx // ends with Close
+	stop    context.CancelFunc
 
 	mu      sync.Mutex
 	live    map[string]*work
-	closed  bool
-	closing chan struct{} // closed by Close
 	working sync.WaitGroup
 	unserve func()             // ends the requests of other gateways
 	open    map[string]*opened // endpoints by name
@@ -103,7 +105,8 @@ func Open(opts Options) (*Tasks, error) {
 		return nil, err
 	}
 	kept.now = opts.Now
-	t := &Tasks{opts: opts, records: kept, log: opts.Logger, live: map[string]*work{}, open: map[string]*opened{}, closing: make(chan struct{}), unserve: func() {}}
+	t := &Tasks{opts: opts, records: kept, log: opts.Logger, live: map[string]*work{}, open: map[string]*opened{}, unserve: func() {}}
+	t.quit, t.stop = context.WithCancel(context.Background())
 	if opts.Records.Shared() {
 		t.unserve = kept.cancels.Serve(opts.Logger, t.serveCancel)
 	}
@@ -113,11 +116,8 @@ func Open(opts Options) (*Tasks, error) {
 // Close cancels all tasks and waits for them. It is idempotent.
 func (t *Tasks) Close() error {
 	t.unserve()
+	t.stop()
 	t.mu.Lock()
-	if !t.closed {
-		t.closed = true
-		close(t.closing)
-	}
 	for _, w := range t.live {
 		w.cancel(toolcall.ClosedError())
 	}
@@ -187,7 +187,7 @@ func (t *Tasks) begin(ctx context.Context, r *Request) (w *work, done func(), er
 	defer t.mu.Unlock()
 	limit := t.opts.Settings.Load().Tasks.Parallel
 	switch {
-	case t.closed:
+	case t.quit.Err() != nil:
 		return nil, nil, toolcall.ClosedError()
 	case len(t.live) >= limit:
 		return nil, nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d tasks run already", limit), Hint: "try again when one has ended; tasks.parallel sets the limit", Retryable: true}
@@ -309,19 +309,17 @@ func (t *Tasks) Cancel(ctx context.Context, id string) error {
 func (t *Tasks) serveCancel(key store.Key, _ []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, w := range t.live {
-		if one := w.now(); !one.Over() && slices.Equal(history.KeyOf(one.Principal, one.ID), key) {
-			w.stop()
-			return true
-		}
+	w := t.live[key[len(key)-1]]
+	if w == nil {
+		return false
 	}
-	return false
-}
-
-func (w *work) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.task.Over() || !slices.Equal(history.KeyOf(w.task.Principal, w.task.ID), key) {
+		return false
+	}
 	w.cancel(errCanceled)
+	return true
 }
 
 // followInterval is how often a task of another gateway is looked at.
@@ -332,14 +330,15 @@ func (t *Tasks) Follow(ctx context.Context, id string, seen func(Task)) (Task, e
 	if w := t.running(ctx, id); w != nil {
 		return t.follow(ctx, w, seen)
 	}
-	for {
+	for last := (Task{}); ; {
 		one, err := t.records.show(ctx, id)
 		if err != nil {
 			return Task{}, err
 		}
-		if seen != nil {
+		if seen != nil && !reflect.DeepEqual(one, last) {
 			seen(one)
 		}
+		last = one
 		if one.Over() {
 			return one, nil
 		}
@@ -430,20 +429,10 @@ func (t *Tasks) end(ctx context.Context, w *work, status Status, err error) {
 		t.log.ErrorContext(ctx, "the end of a task was not recorded", "task", last.ID, "error", err)
 	}
 	w.change(func(t *Task) { *t = last })
-	for (errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrUnavailable)) && t.pause(recordInterval) {
+	for (errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrUnavailable)) && sleep.For(t.quit, recordInterval) == nil {
 		err = t.records.write(ctx, last)
 	}
 }
 
 // recordInterval is how often the end of a task is written again while the store does not answer.
 const recordInterval = 5 * time.Second
-
-// pause waits, and returns false if the gateway is closed.
-func (t *Tasks) pause(d time.Duration) bool {
-	select {
-	case <-t.closing:
-		return false
-	case <-time.After(d):
-		return true
-	}
-}

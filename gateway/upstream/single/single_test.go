@@ -99,6 +99,14 @@ func (g *gate) reaches(t *testing.T, id, name string) io.ReadWriteCloser {
 	return there
 }
 
+// wantEnded checks that a connection to another gateway has ended.
+func wantEnded(t *testing.T, there io.Reader) {
+	t.Helper()
+	if n, err := there.Read(make([]byte, 1)); err == nil {
+		t.Errorf("the connection has not ended: it still has %d bytes", n)
+	}
+}
+
 // TestJoin: the first gateway runs an upstream, and the next one reaches it there until the first ends.
 func TestJoin(t *testing.T) {
 	t.Parallel()
@@ -117,9 +125,7 @@ func TestJoin(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
-	if n, err := there.Read(make([]byte, 1)); err == nil {
-		t.Errorf("the connection still has %d bytes after the other gateway has ended", n)
-	}
+	wantEnded(t, there)
 	b.runs(t, "one")
 	select {
 	case <-lost:
@@ -148,9 +154,7 @@ func TestGivenUp(t *testing.T) {
 		t.Error("an upstream is joined without the store")
 	}
 	c.Signal(t, 0, syscall.SIGCONT)
-	if n, err := there.Read(make([]byte, 1)); err == nil {
-		t.Errorf("the connection still has %d bytes after the upstream was given up", n)
-	}
+	wantEnded(t, there)
 	testutil.Eventually(t, "the upstream is joined again", eventually, func() bool {
 		_, _, err := a.Join(t.Context(), "one")
 		return err == nil
@@ -200,9 +204,7 @@ func TestLeave(t *testing.T) {
 	a.Leave(t.Context(), "one")
 	a.Leave(t.Context(), "unknown")
 	<-lost
-	if n, err := there.Read(make([]byte, 1)); err == nil {
-		t.Errorf("the connection still has %d bytes after the upstream was given up", n)
-	}
+	wantEnded(t, there)
 	b.runs(t, "one")
 	a.reaches(t, "one", "b")
 	b.reaches(t, "two", "a")
