@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,6 +158,44 @@ func TestSessionAtAnotherGateway(t *testing.T) {
 }
 
 const listBody = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
+
+// TestChangesOfSessions: what a client has set in its session is stored before the client is answered, as its next request may arrive at
+// another gateway.
+func TestChangesOfSessions(t *testing.T) {
+	t.Parallel()
+	p := newGatewayPair(t, newTalker(t, false))
+	sessions, err := session.Open(storetest.Connect(t, p.servers.Server("")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lb := &balancer{token: "s3cret"}
+	lb.use(t, p.origins[0])
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: p.origins[0] + "/mcp", HTTPClient: &http.Client{Transport: lb}}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	slowly := func(change func() error) (session.Record, bool) {
+		p.servers.Signal(t, 0, syscall.SIGSTOP)
+		defer time.AfterFunc(time.Second, func() { p.servers.Signal(t, 0, syscall.SIGCONT) }).Stop()
+		changed := change()
+		record, ok, err := sessions.Load(t.Context(), "", c.ID())
+		if changed != nil || err != nil {
+			t.Fatal(changed, err)
+		}
+		return record, ok
+	}
+	if record, ok := slowly(func() error { return c.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "doc://1"}) }); !ok || len(record.Subscribed) != 1 {
+		t.Errorf("subscribed: %t %+v", ok, record)
+	}
+	if record, ok := slowly(func() error { return c.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "warning"}) }); !ok || record.Level != "warning" {
+		t.Errorf("a level is set: %t %+v", ok, record)
+	}
+	if record, ok := slowly(c.Close); ok {
+		t.Errorf("closed: %+v", record)
+	}
+}
 
 // TestSessionsOfOthersElsewhere: another gateway serves a session to its principal only, opens it once for requests at the same time,
 // and does not wait for servers that are down.

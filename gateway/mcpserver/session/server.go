@@ -95,9 +95,14 @@ func (s *Server) create(ctx context.Context, id string, initialize json.RawMessa
 
 // serve serves a request for a session, which another gateway may have opened.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, id string) {
-	changes := changeOf(r)
+	change := changeOf(r)
+	if change != nil || r.Method == http.MethodDelete { // the client's next request may arrive at another gateway
+		delayed := &heldResponse{ResponseWriter: w, holds: func(int) bool { return true }}
+		defer delayed.release()
+		w = delayed
+	}
 	s.await(r.Context(), id)
-	held := &refusal{ResponseWriter: w, holds: func(status int) bool {
+	held := &heldResponse{ResponseWriter: w, holds: func(status int) bool {
 		return status == http.StatusNotFound || status == http.StatusBadRequest && strings.HasPrefix(r.Header.Get(lastEvent), "_")
 	}}
 	s.Sessions.ServeHTTP(held, r)
@@ -110,13 +115,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, id string) {
 		held.release()
 		return
 	default:
-		s.store(r, id, changes, held.sent)
+		s.store(r, id, change, held.sent)
 		return
 	}
 	held.forget()
 	last := &watched{ResponseWriter: w}
 	s.Sessions.ServeHTTP(last, r)
-	s.store(r, id, changes, last.sent)
+	s.store(r, id, change, last.sent)
 }
 
 // store stores what a request has changed in its session.
