@@ -47,7 +47,7 @@ type Refusal struct {
 type Budgets struct {
 	opts    Options
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 	shared  bool // other processes may write the counts
 
 	mu     sync.Mutex
@@ -66,7 +66,7 @@ func Open(opts Options) (*Budgets, error) {
 		in = store.Memory()
 	}
 	bucket, err := in.Bucket("budgets", store.Limits{Records: 50_000, Bytes: 16 << 20, Age: 8 * 24 * time.Hour})
-	return &Budgets{opts: opts, bucket: bucket, shared: in.Shared(), counts: map[string]*count{}}, err
+	return &Budgets{opts: opts, bucket: bucket, breaker: in.Breaker(), shared: in.Shared(), counts: map[string]*count{}}, err
 }
 
 // Close writes what is not stored yet. Later changes of counts are lost.

@@ -116,7 +116,7 @@ const sharedAge = 24 * time.Hour
 // needs them.
 type sharedPackages struct {
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 	end     func()
 }
 
@@ -135,7 +135,7 @@ func openShared(e *Environments) error {
 	if err != nil {
 		return err
 	}
-	e.shared = &sharedPackages{bucket: bucket}
+	e.shared = &sharedPackages{bucket: bucket, breaker: e.opts.Records.Breaker()}
 	e.shared.end = bucket.Subscribe(e.opts.Logger, func(entry store.Entry) {
 		var r packagesRecord
 		if err := json.Unmarshal(entry.Value, &r); err != nil {

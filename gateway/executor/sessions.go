@@ -51,7 +51,7 @@ const maxSessions = 4096
 // earlier one: the programs of an ended session may rely on variables that are lost.
 type sessions struct {
 	records *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 	mu      sync.Mutex
 	used    []usedSession // in this run, the latest last
 }
@@ -62,7 +62,7 @@ func openSessions(in *store.Store) (*sessions, error) {
 		return &sessions{}, nil
 	}
 	kept, err := in.Bucket("sessions", store.Limits{Records: maxSessions, Age: 30 * 24 * time.Hour, Bytes: 16 << 20})
-	return &sessions{records: kept, breaker: store.Breaker{Store: in}}, err
+	return &sessions{records: kept, breaker: in.Breaker()}, err
 }
 
 // usedSession identifies an interpreter whose variables programs share.

@@ -18,7 +18,7 @@ const countsKept = 3 * 24 * time.Hour
 // together never allow more than the limit. It implements [policy.SharedCounts].
 type sharedCounts struct {
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 	log     *slog.Logger
 	// turns has a place for the change of one count at a time: many calls at once would make each other's changes fail, and take
 	// longer than the store may. Several counts share one.
@@ -34,7 +34,7 @@ func openCounts(in *store.Store, log *slog.Logger) (policy.SharedCounts, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &sharedCounts{bucket: bucket, breaker: store.Breaker{Store: in}, log: log}
+	s := &sharedCounts{bucket: bucket, breaker: in.Breaker(), log: log}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}

@@ -26,7 +26,7 @@ const maxMarked = 3000
 // labelStore stores, by workspace, the labels of files that may contain data of labeled results.
 type labelStore struct {
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 	log     *slog.Logger
 	shared  bool // other gateways change them, too
 
@@ -43,7 +43,7 @@ func openLabelStore(in *store.Store, log *slog.Logger) (*labelStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &labelStore{bucket: kept, breaker: store.Breaker{Store: in}, log: log, shared: in.Shared(), opened: map[string]*workspaceLabels{}}, nil
+	return &labelStore{bucket: kept, breaker: in.Breaker(), log: log, shared: in.Shared(), opened: map[string]*workspaceLabels{}}, nil
 }
 
 // marks are the labels of the files of a workspace.

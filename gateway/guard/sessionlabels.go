@@ -24,7 +24,7 @@ const (
 // come to another gateway. nil stores none.
 type sessionLabels struct {
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 	log     *slog.Logger
 }
 
@@ -37,7 +37,7 @@ func openSessionLabels(in *store.Store, log *slog.Logger) (*sessionLabels, error
 	if err != nil {
 		return nil, err
 	}
-	return &sessionLabels{bucket: bucket, breaker: store.Breaker{Store: in}, log: log}, nil
+	return &sessionLabels{bucket: bucket, breaker: in.Breaker(), log: log}, nil
 }
 
 // hashedKey returns the key in the store of a session, or of a count. A name may be longer than a key.

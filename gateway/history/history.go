@@ -34,7 +34,7 @@ type History struct {
 	Root    string           // of the journals, "" for none
 	Copies  *shared.Journals // of journals, for other gateways; nil for none
 	opts    Options
-	breaker store.Breaker
+	breaker *store.Breaker
 	briefs  briefs
 	// handover has the records of processes without the store.
 	handover *handover
@@ -116,7 +116,7 @@ func Open(opts Options) (*History, error) {
 		return nil, err
 	}
 	h := &History{
-		records: records, breaker: store.Breaker{Store: opts.Records}, opts: opts, Durable: opts.Records != nil, handover: newHandover(opts),
+		records: records, breaker: opts.Records.Breaker(), opts: opts, Durable: opts.Records != nil, handover: newHandover(opts),
 		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), recovered: make(chan struct{}), quit: make(chan struct{}), unrecorded: map[string]string{},
 	}
 	h.Root = opts.Journals

@@ -14,7 +14,7 @@ import (
 // in an old conversation must never get another value. Only the counter is stored.
 type tokenNumbers struct {
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 	log     *slog.Logger
 }
 
@@ -31,7 +31,7 @@ func (p *Tokenizer) UseStore(in *store.Store) error {
 	if err != nil {
 		return err
 	}
-	n := &tokenNumbers{bucket: kept, log: p.log}
+	n := &tokenNumbers{bucket: kept, breaker: in.Breaker(), log: p.log}
 	p.vaults.Lease = n.lease
 	return p.shareVaults(in)
 }

@@ -34,7 +34,7 @@ type sharedVaults struct {
 	vaults  *pii.Vaults
 	records *store.Log
 	key     *seal.Key
-	breaker store.Breaker
+	breaker *store.Breaker
 	log     *slog.Logger
 	self    string // begins the names of own records
 	written atomic.Int64
@@ -59,7 +59,7 @@ func (p *Tokenizer) shareVaults(in *store.Store) error {
 	if err != nil {
 		return err
 	}
-	s := &sharedVaults{vaults: &p.vaults, records: records, key: in.Seal(), log: p.log, self: in.Self(), next: map[pii.Place]time.Time{}}
+	s := &sharedVaults{vaults: &p.vaults, records: records, breaker: in.Breaker(), key: in.Seal(), log: p.log, self: in.Self(), next: map[pii.Place]time.Time{}}
 	p.vaults.Load = s.load
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup

@@ -29,7 +29,7 @@ type records struct {
 	tasks, spent *store.Bucket
 	cancels      *store.Requests // to the gateway that works on a task
 	in           *store.Store
-	breaker      store.Breaker
+	breaker      *store.Breaker
 	log          *slog.Logger
 	now          func() time.Time
 }
@@ -38,7 +38,7 @@ func openRecords(in *store.Store, keep time.Duration, log *slog.Logger) (r *reco
 	if in == nil {
 		in = store.Memory()
 	}
-	r = &records{log: log, in: in, breaker: store.Breaker{Store: in}}
+	r = &records{log: log, in: in, breaker: in.Breaker()}
 	r.tasks, err = in.Bucket("tasks", store.Limits{Records: maxTasks, Age: keep, Bytes: maxTaskBytes})
 	if err != nil {
 		return nil, err

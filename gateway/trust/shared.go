@@ -25,7 +25,7 @@ type sharedLock struct {
 	path    string
 	log     *slog.Logger
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 	end     func()
 	// revision is that of the newest record, as the store said.
 	revision atomic.Uint64
@@ -42,7 +42,7 @@ func openSharedLock(in *store.Store, path string, log *slog.Logger) (*sharedLock
 	if err != nil {
 		return nil, err
 	}
-	s := &sharedLock{path: path, log: log, bucket: bucket}
+	s := &sharedLock{path: path, log: log, bucket: bucket, breaker: in.Breaker()}
 	s.end = bucket.Subscribe(log, func(e store.Entry) { s.revision.Store(e.Revision) })
 	return s, nil
 }

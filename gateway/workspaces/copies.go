@@ -22,7 +22,7 @@ type copies struct {
 	shared  *shared.Workspaces
 	dir     string // has a folder for each principal
 	log     *slog.Logger
-	breaker store.Breaker
+	breaker *store.Breaker
 
 	mu    sync.Mutex
 	known map[string]*workspace.Copy // by directory
@@ -40,7 +40,7 @@ func openCopies(opts Options) (*copies, error) {
 	if err != nil || all == nil {
 		return nil, err
 	}
-	return &copies{shared: all, dir: filepath.Join(opts.DataDir, workspacesFolder), log: opts.Logger, breaker: store.Breaker{Store: opts.Records}, known: map[string]*workspace.Copy{}}, nil
+	return &copies{shared: all, dir: filepath.Join(opts.DataDir, workspacesFolder), log: opts.Logger, breaker: opts.Records.Breaker(), known: map[string]*workspace.Copy{}}, nil
 }
 
 // of returns the copy in a directory, nil for none.

@@ -30,7 +30,8 @@ type Records struct {
 	bucket  *store.Bucket
 	claims  *store.Claims
 	key     *seal.Key // nil: the records are not sealed
-	breaker store.Breaker
+	breaker *store.Breaker
+	recent  store.Breaker // for reads of records that are known: an old answer is better than a late one
 	cache   cache
 
 	mu     sync.Mutex
@@ -60,7 +61,7 @@ func open(in *store.Store, name string, limits store.Limits, key *seal.Key) (*Re
 	if err != nil {
 		return nil, err
 	}
-	return &Records{name: store.PrivatePrefix + name, bucket: bucket, claims: claims, key: key, cache: newCache(), locked: map[string]chan struct{}{}}, nil
+	return &Records{name: store.PrivatePrefix + name, bucket: bucket, claims: claims, key: key, breaker: in.Breaker(), cache: newCache(), locked: map[string]chan struct{}{}}, nil
 }
 
 // Get returns a record, with its revision for [Records.Put]; without one the revision is 0. With fresh it is what the store has now, else
@@ -81,8 +82,12 @@ func (r *Records) Get(ctx context.Context, fresh bool, key ...string) (data []by
 // ask reads a record from the store. With fallback it returns the known one while the store does not answer.
 func (r *Records) ask(ctx context.Context, key []string, known cached, fallback bool) (cached, error) {
 	name, now := nameOf(key), time.Now()
+	breaker := r.breaker
+	if fallback {
+		breaker = &r.recent
+	}
 	var found store.Entry
-	err := r.breaker.Do(ctx, func(ctx context.Context) (err error) {
+	err := breaker.Do(ctx, func(ctx context.Context) (err error) {
 		found, err = r.bucket.Get(ctx, key)
 		return err
 	})

@@ -28,7 +28,7 @@ type sharing struct {
 	all     *shared.Workspaces
 	dir     string
 	log     *slog.Logger
-	breaker store.Breaker
+	breaker *store.Breaker
 
 	// files is locked while the files of folders change: those of a skill change one by one.
 	files sync.RWMutex
@@ -53,7 +53,7 @@ func Open(dir string, records *store.Store, log *slog.Logger) (*Store, error) {
 	if err != nil || all == nil {
 		return New(dir), err
 	}
-	return &Store{dir: dir, shared: &sharing{all: all, dir: dir, log: log, copies: map[string]*workspace.Copy{}, fresh: map[string]time.Time{}}}, nil
+	return &Store{dir: dir, shared: &sharing{all: all, dir: dir, log: log, breaker: records.Breaker(), copies: map[string]*workspace.Copy{}, fresh: map[string]time.Time{}}}, nil
 }
 
 // copyOf returns the copy in a folder.

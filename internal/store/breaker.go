@@ -22,11 +22,9 @@ var ErrUnavailable = errors.New("not tried, as the store did not answer a moment
 
 // Breaker is a circuit breaker: after a timeout it refuses calls for a while, so that a store that does not answer
 // does not delay each caller. After the pause one caller tries the store, and the others are refused until it answers. The
-// zero value is ready. It is safe for concurrent use.
+// zero value is that of a store of one process, and of callers that need no answer. It is safe for concurrent use.
 type Breaker struct {
-	// Store is the store that is called. If gateways share it, a caller waits longer, and not at all while it is known not to
-	// answer. Nil is a store of one process.
-	Store *Store
+	store *Store // nil for the zero value
 
 	mu      sync.Mutex
 	pause   time.Duration // 0 if the store answers
@@ -34,9 +32,13 @@ type Breaker struct {
 	probing bool          // a caller tries the store after the pause
 }
 
+// Breaker returns a new circuit breaker for the store, which may be nil. If gateways share the store, a caller waits longer than with the
+// zero value, and not at all while the store is known not to answer.
+func (s *Store) Breaker() *Breaker { return &Breaker{store: s} }
+
 // Do calls f with a timeout. Its error is f's, or [ErrUnavailable] or [ErrUnreachable] if f was not called.
 func (b *Breaker) Do(ctx context.Context, f func(context.Context) error) error {
-	if err := b.Store.Available(); err != nil {
+	if err := b.away(); err != nil {
 		return err
 	}
 	enters, probes := b.enter()
@@ -52,8 +54,16 @@ func (b *Breaker) Do(ctx context.Context, f func(context.Context) error) error {
 	return err
 }
 
+// away returns an error while servers that gateways share are known not to answer.
+func (b *Breaker) away() error {
+	if !b.store.Shared() || b.store.members.isNew() {
+		return nil
+	}
+	return b.store.Available()
+}
+
 func (b *Breaker) timeout() time.Duration {
-	if b.Store.Shared() {
+	if b.store.Shared() {
 		return sharedTimeout
 	}
 	return breakerTimeout

@@ -241,14 +241,24 @@ func (s *Store) Available() error {
 	if s == nil || s.members == nil {
 		return nil
 	}
-	m := s.members
+	if s.members.isNew() {
+		return fmt.Errorf("%w: it has not answered yet", ErrUnreachable)
+	}
+	return s.members.available()
+}
+
+// isNew reports whether the first answer is still awaited.
+func (m *members) isNew() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.failed == nil && time.Since(m.beaten) < stalled:
+	return m.beaten.IsZero() && m.failed == nil
+}
+
+func (m *members) available() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failed == nil && time.Since(m.beaten) < stalled {
 		return nil
-	case m.beaten.IsZero() && m.failed == nil:
-		return fmt.Errorf("%w: it has not answered yet", ErrUnreachable)
 	}
 	return fmt.Errorf("%w: no write succeeded for %s", ErrUnreachable, time.Since(m.beaten).Round(time.Second))
 }

@@ -37,7 +37,7 @@ type Record struct {
 // Store has the sessions of all gateways. It is safe for concurrent use.
 type Store struct {
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker *store.Breaker
 }
 
 // Open returns the sessions in a store, nil if no other gateway shares it.
@@ -49,7 +49,7 @@ func Open(in *store.Store) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{bucket: bucket}, nil
+	return &Store{bucket: bucket, breaker: in.Breaker()}, nil
 }
 
 // key returns the key of a session. Its ID, which a client proves itself with, is not stored.
