@@ -55,6 +55,9 @@ type Pool struct {
 // ErrNoRunsc means that gVisor is not installed. Programs cannot run without it.
 var ErrNoRunsc = errors.New("runsc (gVisor) was not found")
 
+// ErrNoWorker means that no worker takes programs now. One may join, or come back.
+var ErrNoWorker = errors.New("no worker takes programs")
+
 // Check is the result of checking one prerequisite for running programs.
 type Check struct {
 	Name string `json:"name"`

@@ -112,6 +112,9 @@ const Held sandbox.Status = "held"
 // it could not be run again.
 const Interrupted sandbox.Status = "interrupted"
 
+// ErrNoWorker means that a program was not started, as no worker takes programs now. Workers come back by themselves after an outage.
+var ErrNoWorker = sandbox.ErrNoWorker
+
 // NewID returns a new, unique id for an execution.
 func NewID() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
 

@@ -94,13 +94,7 @@ func (r codeRun) runProgram(ctx context.Context, n *node, at location, attempt i
 		return result{}, err
 	}
 	for {
-		e, err := r.execute(ctx, n, at, attempt, p, args, before)
-		if isRefused(err) {
-			err = r.delayRefused(ctx)
-			if err == nil {
-				continue // what was held stays what is resumed
-			}
-		}
+		e, err := r.executeRefused(ctx, n, at, attempt, p, args, before)
 		if err != nil {
 			return result{}, err
 		}
@@ -125,6 +119,23 @@ func (r codeRun) previousExecutions(ctx context.Context, at location, attempt in
 		}
 	}
 	return slices.Clone(at.history.executions), nil
+}
+
+// workerWait is how long a step waits for a worker.
+const workerWait = 5 * time.Minute
+
+// executeRefused executes a program, and tries it again while it is refused. What was held stays what is resumed.
+func (r codeRun) executeRefused(ctx context.Context, n *node, at location, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
+	for began := time.Now(); ; {
+		e, err := r.execute(ctx, n, at, attempt, p, args, before)
+		waits := errors.Is(err, execution.ErrNoWorker) && time.Since(began) < workerWait
+		if !waits && !isRefused(err) {
+			return e, err
+		}
+		if err := r.delayRefused(ctx); err != nil {
+			return execution.Result{}, err
+		}
+	}
 }
 
 // execute logs a new execution and then runs the program. It resumes the newest of the earlier executions that has a journal.

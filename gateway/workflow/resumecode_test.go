@@ -135,6 +135,31 @@ func TestRefusedProgram(t *testing.T) {
 	testPrograms(t, s, false, "new", "resume e1", "resume e1", "resume e1")
 }
 
+// A program that no worker can run is tried again for five minutes, as workers come back.
+func TestProgramWithoutWorker(t *testing.T) {
+	t.Parallel()
+	noWorker := func(context.Context, execution.Program) (execution.Result, error) {
+		return execution.Result{}, &tool.Error{Kind: tool.Busy, Message: "no worker takes programs", Err: fmt.Errorf("%w: those that have joined are draining", execution.ErrNoWorker)}
+	}
+	s := &programs{}
+	s.do = append(s.do, hangProgram, noWorker, noWorker)
+	testPrograms(t, s, false, "new", "resume e1", "resume e1", "resume e1")
+	synctest.Test(t, func(t *testing.T) {
+		d := standard()
+		d.code = noWorker
+		e := engine(t, d, workflow.Options{Records: store.Memory()}, map[string]string{"flow": "steps: [{id: c, code: 'result = 1'}]"})
+		r := begin(t, e, workflow.Start{Workflow: "flow"})
+		began := time.Now()
+		r, err := e.Wait(t.Context(), r.ID)
+		if took := time.Since(began); err != nil || r.Status != workflow.Failed || r.Error.Kind != tool.Busy || took < 5*time.Minute || took > 6*time.Minute {
+			t.Errorf("after %v it is %s: %+v, %v", took, r.Status, r.Error, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // stillRuns is how an execution is resumed whose end this gateway does not know yet, as the gateway that ran it could not write it.
 func stillRuns(context.Context, execution.Program) (execution.Result, error) {
 	return execution.Result{}, &tool.Error{Kind: tool.Invalid, Message: "it still runs", Err: history.ErrRunning}

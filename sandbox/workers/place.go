@@ -148,7 +148,7 @@ func (p *Pool) noneError(job sandbox.Job) error {
 	}
 	switch {
 	case !p.registry.conn.IsConnected():
-		return fmt.Errorf("no worker can be reached: there is no connection to %s", p.opts.Server.URL)
+		return fmt.Errorf("%w: there is no connection to %s", sandbox.ErrNoWorker, p.opts.Server.URL)
 	case lacking:
 		return fmt.Errorf("no worker that takes programs has the interpreter %s: install it on their machines (`sallyport cluster status` shows what they lack)", job.Interpreter)
 	case len(older) > 0 && !draining:
@@ -156,10 +156,10 @@ func (p *Pool) noneError(job sandbox.Job) error {
 	case len(without) > 0 && !draining:
 		return noEnvironmentError(remote.EnvironmentOf(job), without)
 	case draining:
-		return errors.New("no worker takes programs: those that have joined are draining")
+		return fmt.Errorf("%w: those that have joined are draining", sandbox.ErrNoWorker)
 	case others > 0:
 		return fmt.Errorf("no worker has the labels %s of sandbox.placement, but %d without them have joined: start one with `sallyport worker --label KEY=VALUE`",
 			strings.Join(p.placement(), " "), others)
 	}
-	return errors.New("no worker has joined: start one with `sallyport worker --join URL --creds FILE` on a Linux machine (docs/how-to/workers.md)")
+	return fmt.Errorf("%w: none has joined: start one with `sallyport worker --join URL --creds FILE` on a Linux machine (docs/how-to/workers.md)", sandbox.ErrNoWorker)
 }
