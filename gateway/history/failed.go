@@ -56,11 +56,10 @@ func orphan(h *History, f *journal.Contents) bool {
 	if f.Resumes == "" {
 		return false
 	}
-	before, err := openJournal(h, workspace.Folder(f.Principal), f.Resumes)
+	before, _, err := readJournal(h, workspace.Folder(f.Principal), f.Resumes)
 	if err != nil {
 		return errors.Is(err, journal.ErrRunning)
 	}
-	defer func() { _ = before.Close() }()
 	return before.Resumed != f.ID
 }
 

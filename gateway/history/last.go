@@ -2,7 +2,9 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,21 +21,26 @@ const maxLast = 50
 
 // LastFailed returns the id of the caller's last execution that did not succeed, or that succeeded but whose answer was lost when its
 // gateway was killed; preferably of the same session, "" for none. With a shared store, another gateway may have run it. If a later one
-// still runs on another gateway, or that gateway has died a moment ago, that is an error. Errors are *tool.Error.
+// still runs, or its gateway has died a moment ago, that is an error. Errors are *tool.Error.
 func (h *History) LastFailed(ctx context.Context) (string, error) {
 	if h.Root == "" {
 		return "", nil
 	}
 	h.Flush(ctx, "")
+	ended, running, err := lastFailedHere(h, tool.Principal(ctx))
+	if err != nil {
+		return "", toolcall.Unreadable(ctx, h.opts.Logger, err)
+	}
 	elsewhere, err := ranElsewhere(ctx, h, false)
 	if err != nil {
 		return "", err
 	}
-	all := append(lastFailedHere(h, tool.Principal(ctx)), slices.DeleteFunc(slices.Clone(elsewhere), isPending)...)
+	all := append(ended, slices.DeleteFunc(slices.Clone(elsewhere), isPending)...)
 	failed := lastOf(ctx, all, func(f shared.Found) bool { return isLastFailed(ctx, h, f) })
-	pending := lastOf(ctx, elsewhere, func(f shared.Found) bool { return isPending(f) && isOwn(ctx, f) })
+	running = append(running, slices.DeleteFunc(elsewhere, func(f shared.Found) bool { return !isPending(f) })...)
+	pending := lastOf(ctx, running, func(f shared.Found) bool { return isOwn(ctx, f) })
 	if pending.Started.After(failed.Started) && (pending.Session == tool.Session(ctx) || failed.Session != tool.Session(ctx)) {
-		return "", pendingElsewhere(pending.ID, failed.ID)
+		return "", pendingError(pending.ID, failed.ID)
 	}
 	return failed.ID, nil
 }
@@ -58,10 +65,10 @@ func lastOf(ctx context.Context, all []shared.Found, selected func(shared.Found)
 	return last
 }
 
-// pendingElsewhere is the error for a caller if its last execution runs on another gateway, which may have died. One that has lost its answer
+// pendingError is the error for a caller if its last execution runs, perhaps on a gateway that has died. One that has lost its answer
 // must not run the program from its start. before is the last one that failed, "" for none.
-func pendingElsewhere(id, before string) error {
-	e := &tool.Error{Kind: tool.Invalid, Message: "the last one, " + id + ", still runs on another gateway, or that was lost a moment ago"}
+func pendingError(id, before string) error {
+	e := &tool.Error{Kind: tool.Invalid, Message: "the last one, " + id + ", still runs, or its gateway was lost a moment ago"}
 	e.Hint = fmt.Sprintf("resume=%q when it has ended, in some seconds; to run its program from its start would repeat its calls", id)
 	if before != "" {
 		e.Hint += fmt.Sprintf("; resume=%q for the one that failed before", before)
@@ -70,16 +77,38 @@ func pendingElsewhere(id, before string) error {
 }
 
 // lastFailedHere returns the newest journals of this gateway, but for those of programs that succeeded and were answered.
-func lastFailedHere(h *History, principal string) (all []shared.Found) {
+func lastFailedHere(h *History, principal string) (ended, running []shared.Found, err error) {
+	h.taking.Lock() // recovery locks journals of executions that have ended
+	defer h.taking.Unlock()
 	folder := h.Folder(principal)
 	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return journal.Succeeded(journal.Path(folder, id)) })
 	for _, id := range ids[:min(len(ids), maxLast)] {
-		if f, err := openJournal(h, filepath.Base(folder), id); err == nil {
-			_ = f.Close() // nothing was written
-			all = append(all, shared.Found{Contents: f.Contents})
+		contents, runs, err := readJournal(h, filepath.Base(folder), id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, journal.ErrDamaged):
+		case err != nil: // an earlier one is not the last one
+			return nil, nil, err
+		case runs:
+			running = append(running, shared.Found{Contents: contents})
+		default:
+			ended = append(ended, shared.Found{Contents: contents})
 		}
 	}
-	return all
+	return ended, running, nil
+}
+
+// readJournal reads a journal, also while it is locked. runs says that its program has not ended, as far as is known here.
+func readJournal(h *History, folder, id string) (c *journal.Contents, runs bool, err error) {
+	f, err := openJournal(h, folder, id)
+	if err == nil {
+		return f.Contents, false, f.Close()
+	}
+	if errors.Is(err, journal.ErrRunning) { // or it is being read, or resumed
+		if c, missing := journal.Peek(journal.Path(filepath.Join(h.Root, folder), id), maxPeek); missing == nil {
+			return c, c.Over == nil, nil
+		}
+	}
+	return nil, false, err
 }
 
 // ranElsewhere returns the journals that this gateway does not have, of programs of the caller that others ran.

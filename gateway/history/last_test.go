@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/store"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
 )
 
 // ended is the end of a program in its journal.
@@ -68,7 +69,7 @@ func TestLastElsewhere(t *testing.T) {
 func wantPending(ada context.Context, t *testing.T, two *sharing, id string) {
 	t.Helper()
 	got, err := two.LastFailed(ada)
-	if got != "" || err == nil || !strings.Contains(err.Error(), id+", still runs on another gateway") || !strings.Contains(err.Error(), `resume="e-failed" for the one that failed before`) {
+	if got != "" || err == nil || !strings.Contains(err.Error(), id+", still runs") || !strings.Contains(err.Error(), `resume="e-failed" for the one that failed before`) {
 		t.Errorf("the last one runs elsewhere: %q, %v", got, err)
 	}
 	two.wantLast(tool.WithSession(ada, "s-2"), t, "e-later")
@@ -109,6 +110,42 @@ func resumedHere(ada context.Context, t *testing.T, one, two *sharing) {
 	}
 	for _, s := range []*sharing{one, two} {
 		s.wantLast(ada, t, "e-left")
+	}
+}
+
+// TestLastIsLocked: the last program is the last one also while its journal is locked, because it is recorded, or read, or still runs. An
+// earlier one in its place would be resumed by a client that means the last, and all calls of its program would be made again.
+func TestLastIsLocked(t *testing.T) {
+	testutil.Long(t)
+	t.Parallel()
+	_, one, _ := startTwo(t)
+	<-one.recovered
+	ada := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "s-1")
+	write := func(h journal.Header) *journal.File {
+		h.Principal, h.Session, h.Gateway = "ada", "s-1", one.Copies.Gateway()
+		w := one.create(t, one.Folder("ada"), h)
+		if err := errors.Join(w.EndProgram([]byte(ended(h.ID, "ada", "failed"))), w.Flush(), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		f, err := openJournal(one.History, workspace.Folder("ada"), h.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	first := write(journal.Header{ID: "e-first"})
+	one.wantLast(ada, t, "e-first")
+	again := write(journal.Header{ID: "e-again", Resumes: "e-first"})
+	if err := first.Resume("e-again"); err != nil {
+		t.Fatal(err)
+	}
+	one.wantLast(ada, t, "e-again")
+	one.create(t, one.Folder("ada"), journal.Header{ID: "e-runs", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()})
+	if got, err := one.LastFailed(ada); got != "" || err == nil || !strings.Contains(err.Error(), `e-runs, still runs`) || !strings.Contains(err.Error(), `resume="e-again" for the one that failed before`) {
+		t.Errorf("the last one runs: %q, %v", got, err)
+	}
+	if err := errors.Join(first.Close(), again.Close()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -28,7 +28,7 @@ type Query struct {
 	Most int
 }
 
-// Recent returns copies, the newest first. Those that cannot be read are left out.
+// Recent returns copies, the newest first. Those that are damaged are left out.
 func (j *Journals) Recent(ctx context.Context, q Query) (all []Found, err error) {
 	if j == nil {
 		return nil, nil
@@ -39,7 +39,7 @@ func (j *Journals) Recent(ctx context.Context, q Query) (all []Found, err error)
 	}
 	for _, e := range newest {
 		loaded, _, err := j.load(ctx, e.Key)
-		if errors.Is(err, store.ErrUnreachable) {
+		if err != nil && !errors.Is(err, journal.ErrDamaged) {
 			return nil, err
 		}
 		if err != nil || loaded.Data == nil {
