@@ -189,7 +189,7 @@ func TestAnswerLost(t *testing.T) {
 	r.Start()
 	defer r.Close()
 	ada := tool.WithPrincipal(t.Context(), "ada")
-	if got, err := r.LastFailed(ada); err != nil || got != "e-lost" {
+	if got, err := r.LastFailed(ada, ""); err != nil || got != "e-lost" {
 		t.Errorf("the last to resume is %q, %v", got, err)
 	}
 	if got, err := r.LastSucceeded(ada); err != nil || got != "e-answered" {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"sallyport/gateway/toolcall"
@@ -21,8 +22,9 @@ const maxLast = 50
 
 // LastFailed returns the id of the caller's last execution that did not succeed, or that succeeded but whose answer was lost when its
 // gateway was killed; preferably of the same session, "" for none. With a shared store, another gateway may have run it. If a later one
-// still runs, or its gateway has died a moment ago, that is an error. Errors are *tool.Error.
-func (h *History) LastFailed(ctx context.Context) (string, error) {
+// still runs, or its gateway has died a moment ago, that is an error. A caller that gives the code of a later one that succeeded has lost
+// its answer. Errors are *tool.Error.
+func (h *History) LastFailed(ctx context.Context, code string) (string, error) {
 	if h.Root == "" {
 		return "", nil
 	}
@@ -41,6 +43,11 @@ func (h *History) LastFailed(ctx context.Context) (string, error) {
 	pending := lastOf(ctx, running, func(f shared.Found) bool { return isOwn(ctx, f) })
 	if pending.Started.After(failed.Started) && (pending.Session == tool.Session(ctx) || failed.Session != tool.Session(ctx)) {
 		return "", pendingError(pending.ID, failed.ID)
+	}
+	if strings.TrimSpace(code) != "" {
+		if same, err := h.lastSucceeded(ctx, code); err != nil || same.Started.After(failed.Started) {
+			return same.ID, err
+		}
 	}
 	return failed.ID, nil
 }
@@ -145,23 +152,27 @@ func isOwn(ctx context.Context, f shared.Found) bool {
 
 // LastSucceeded returns the id of the caller's last execution that succeeded and whose journal is kept, "" for none. Errors are *tool.Error.
 func (h *History) LastSucceeded(ctx context.Context) (string, error) {
+	last, err := h.lastSucceeded(ctx, "")
+	return last.ID, err
+}
+
+// lastSucceeded is LastSucceeded for a program with some code; "" is any.
+func (h *History) lastSucceeded(ctx context.Context, code string) (last journal.Header, err error) {
 	all, err := ranElsewhere(ctx, h, true)
 	if err != nil {
-		return "", err
+		return journal.Header{}, err
 	}
 	folder := h.Folder(tool.Principal(ctx))
 	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return !journal.Succeeded(journal.Path(folder, id)) })
 	for _, id := range ids[:min(len(ids), maxLast)] {
-		if f, err := journal.Open(journal.Path(folder, id)); err == nil {
-			_ = f.Close()
-			all = append(all, shared.Found{Contents: f.Contents})
+		if c, err := journal.Peek(journal.Path(folder, id), maxPeek); err == nil {
+			all = append(all, shared.Found{Contents: c})
 		}
 	}
-	var last journal.Header
 	for _, f := range all {
-		if isOwn(ctx, f) && f.Started.After(last.Started) {
+		if isOwn(ctx, f) && f.Started.After(last.Started) && (code == "" || ProgramOf(f.Contents).Code == code) {
 			last = f.Header
 		}
 	}
-	return last.ID, nil
+	return last, nil
 }

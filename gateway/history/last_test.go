@@ -22,7 +22,7 @@ func ended(id, principal, status string) string {
 
 func (s *sharing) wantLast(ctx context.Context, t *testing.T, want string) {
 	t.Helper()
-	if got, err := s.LastFailed(ctx); err != nil || got != want {
+	if got, err := s.LastFailed(ctx, ""); err != nil || got != want {
 		t.Errorf("the last of %q in %q is %q, want %q: %v", tool.Principal(ctx), tool.Session(ctx), got, want, err)
 	}
 }
@@ -68,7 +68,7 @@ func TestLastElsewhere(t *testing.T) {
 // wantPending: a caller gets an error if its last program runs on another gateway, which may have died. Others are not.
 func wantPending(ada context.Context, t *testing.T, two *sharing, id string) {
 	t.Helper()
-	got, err := two.LastFailed(ada)
+	got, err := two.LastFailed(ada, "")
 	if got != "" || err == nil || !strings.Contains(err.Error(), id+", still runs") || !strings.Contains(err.Error(), `resume="e-failed" for the one that failed before`) {
 		t.Errorf("the last one runs elsewhere: %q, %v", got, err)
 	}
@@ -89,6 +89,11 @@ func lostAnswerElsewhere(ada context.Context, t *testing.T, one, two *sharing) {
 	two.wantLast(ada, t, "e-unanswered")
 	if got, err := two.LastSucceeded(ada); err != nil || got != "e-well" {
 		t.Errorf("the last that was answered is %q: %v", got, err)
+	}
+	for code, want := range map[string]string{"x": "e-well", "y": "e-unanswered"} { // code of which the answer was lost, or that was corrected
+		if got, err := two.LastFailed(ada, code); err != nil || got != want {
+			t.Errorf("the last one with the code %s is %q: %v", code, got, err)
+		}
 	}
 	if got, err := two.LastSucceeded(tool.WithPrincipal(ada, "eve")); err != nil || got != "" {
 		t.Errorf("the last of another that was answered is %q: %v", got, err)
@@ -141,7 +146,7 @@ func TestLastIsLocked(t *testing.T) {
 	}
 	one.wantLast(ada, t, "e-again")
 	one.create(t, one.Folder("ada"), journal.Header{ID: "e-runs", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()})
-	if got, err := one.LastFailed(ada); got != "" || err == nil || !strings.Contains(err.Error(), `e-runs, still runs`) || !strings.Contains(err.Error(), `resume="e-again" for the one that failed before`) {
+	if got, err := one.LastFailed(ada, ""); got != "" || err == nil || !strings.Contains(err.Error(), `e-runs, still runs`) || !strings.Contains(err.Error(), `resume="e-again" for the one that failed before`) {
 		t.Errorf("the last one runs: %q, %v", got, err)
 	}
 	if err := errors.Join(first.Close(), again.Close()); err != nil {

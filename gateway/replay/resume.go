@@ -44,7 +44,7 @@ func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, e
 		return rr.openPrevious(ctx, p)
 	}
 	if p.Resume = strings.TrimSpace(p.Resume); p.Resume == lastFailed {
-		last, err := rr.opts.History.LastFailed(ctx)
+		last, err := rr.opts.History.LastFailed(ctx, p.Code)
 		if err == nil && last == "" {
 			err = rr.nothingToResume(ctx)
 		}
