@@ -45,7 +45,7 @@ func (h *History) LastFailed(ctx context.Context, code string) (string, error) {
 		return "", pendingError(pending.ID, failed.ID)
 	}
 	if strings.TrimSpace(code) != "" {
-		if same, err := h.lastSucceeded(ctx, code); err != nil || same.Started.After(failed.Started) {
+		if same, err := lastSucceeded(ctx, h, code); err != nil || same.Started.After(failed.Started) {
 			return same.ID, err
 		}
 	}
@@ -152,12 +152,12 @@ func isOwn(ctx context.Context, f shared.Found) bool {
 
 // LastSucceeded returns the id of the caller's last execution that succeeded and whose journal is kept, "" for none. Errors are *tool.Error.
 func (h *History) LastSucceeded(ctx context.Context) (string, error) {
-	last, err := h.lastSucceeded(ctx, "")
+	last, err := lastSucceeded(ctx, h, "")
 	return last.ID, err
 }
 
 // lastSucceeded is LastSucceeded for a program with some code; "" is any.
-func (h *History) lastSucceeded(ctx context.Context, code string) (last journal.Header, err error) {
+func lastSucceeded(ctx context.Context, h *History, code string) (last journal.Header, err error) {
 	all, err := ranElsewhere(ctx, h, true)
 	if err != nil {
 		return journal.Header{}, err
