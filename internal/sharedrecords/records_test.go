@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -213,6 +214,23 @@ func TestOutage(t *testing.T) {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// TestPause: servers that do not answer for some seconds, as while they elect a leader, lose nothing.
+func TestPause(t *testing.T) {
+	c := natscluster.Start(t, 1)
+	r := open(t, connect(t, c, newKey(t)))
+	if ok, err := r.Put(t.Context(), []byte("a"), 0, "ann"); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	c.Signal(t, 0, syscall.SIGSTOP)
+	time.AfterFunc(3500*time.Millisecond, func() { c.Signal(t, 0, syscall.SIGCONT) })
+	if ok, err := r.Put(t.Context(), []byte("b"), 0, "bob"); !ok || err != nil {
+		t.Errorf("a record that is written meanwhile: %t, %v", ok, err)
+	}
+	if data, _, err := r.Get(t.Context(), true, "ann"); string(data) != "a" || err != nil {
+		t.Errorf("one that is read then: %q, %v", data, err)
 	}
 }
 
