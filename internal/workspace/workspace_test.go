@@ -137,7 +137,7 @@ func TestSwap(t *testing.T) {
 		}
 	})
 	read := 0
-	for range 10_000 {
+	for tries := 0; tries < 10_000 || read == 0; tries++ { // on a busy machine, the swapper begins late
 		f, err := d.Open("f")
 		if err != nil {
 			continue
@@ -151,9 +151,6 @@ func TestSwap(t *testing.T) {
 	}
 	close(stop)
 	swapper.Wait()
-	if read == 0 {
-		t.Error("nothing was read: the test shows nothing")
-	}
 }
 
 // TestQuota (G16): the bounds hold whatever comes at once, grows, shrinks or goes.
