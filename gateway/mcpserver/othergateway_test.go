@@ -2,6 +2,7 @@
 package mcpserver_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -195,6 +196,69 @@ func TestChangesOfSessions(t *testing.T) {
 	if record, ok := slowly(c.Close); ok {
 		t.Errorf("closed: %+v", record)
 	}
+}
+
+// TestStreamElsewhere: a client gets what happened since another gateway serves its session, though its last event has a number of the
+// gateway before.
+func TestStreamElsewhere(t *testing.T) {
+	t.Parallel()
+	up := newTalker(t, false)
+	p := newGatewayPair(t, up)
+	good := "Authorization: Bearer s3cret"
+	opened, _ := request(t, "POST", p.origins[0]+"/mcp", initializeBody, good)
+	id := opened.Header.Get("Mcp-Session-Id")
+	request(t, "POST", p.origins[0]+"/mcp", `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"doc://1"}}`, good, "Mcp-Session-Id: "+id)
+	request(t, "POST", p.origins[1]+"/mcp", listBody, good, "Mcp-Session-Id: "+id)
+	told := make(chan struct{}, 99)
+	witness := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(context.Context, *mcp.ResourceUpdatedNotificationRequest) {
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+		},
+	})
+	lb := &balancer{token: "s3cret"}
+	lb.use(t, p.origins[1])
+	c, err := witness.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: p.origins[1] + "/mcp", HTTPClient: &http.Client{Transport: lb}}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "doc://1"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // after the second one, the first one is in both streams
+		testutil.Eventually(t, "an update arrives", time.Minute, func() bool {
+			if err := up.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "doc://1"}); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-told:
+				return true
+			case <-time.After(time.Second):
+				return false
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.origins[1]+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Authorization": {"Bearer s3cret"}, "Accept": {"text/event-stream"}, "Mcp-Session-Id": {id}, "Last-Event-Id": {"_7"}}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), "notifications/resources/updated") {
+			return
+		}
+	}
+	t.Errorf("no update arrives: %s", answer.Status)
 }
 
 // TestSessionsOfOthersElsewhere: another gateway serves a session to its principal only, opens it once for requests at the same time,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -49,7 +50,11 @@ type Server struct {
 	Options
 	mu       sync.Mutex
 	adopting map[string]*adoption // by the ID of the session
+	silent   map[string]bool      // sessions of other gateways whose clients have not begun to listen here
 }
+
+// maxSilent is the number of silent sessions above which those that have ended are removed.
+const maxSilent = 1000
 
 // adoption is a session of another gateway that is being opened here.
 type adoption struct {
@@ -102,6 +107,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, id string) {
 		w = delayed
 	}
 	s.await(r.Context(), id)
+	s.listen(r, id)
 	held := &heldResponse{ResponseWriter: w, holds: func(status int) bool {
 		return status == http.StatusNotFound || status == http.StatusBadRequest && strings.HasPrefix(r.Header.Get(lastEvent), "_")
 	}}
@@ -110,6 +116,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, id string) {
 	case held.status == http.StatusBadRequest: // the events of the stream of notifications were sent by another gateway
 		r.Header.Del(lastEvent)
 	case held.status == http.StatusNotFound && s.adopt(r, id):
+		s.listen(r, id)
 		rewind(r)
 	case held.status != 0:
 		held.release()
@@ -122,6 +129,37 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, id string) {
 	last := &watched{ResponseWriter: w}
 	s.Sessions.ServeHTTP(last, r)
 	s.store(r, id, change, last.sent)
+}
+
+// listen makes the first request for notifications of a session of another gateway one for all that this gateway has: events are
+// numbered by each gateway.
+func (s *Server) listen(r *http.Request, id string) {
+	if last := r.Header.Get(lastEvent); r.Method != http.MethodGet || last != "" && !strings.HasPrefix(last, "_") {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.silent[id] {
+		delete(s.silent, id)
+		r.Header.Del(lastEvent)
+	}
+}
+
+// expectListener notes that the client of a session of another gateway has not begun to listen here.
+func (s *Server) expectListener(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.silent == nil {
+		s.silent = map[string]bool{}
+	}
+	if s.silent[id] = true; len(s.silent) <= maxSilent {
+		return
+	}
+	known := map[string]bool{}
+	for one := range s.Server.Sessions() {
+		known[one.ID()] = true
+	}
+	maps.DeleteFunc(s.silent, func(id string, _ bool) bool { return !known[id] })
 }
 
 // store stores what a request has changed in its session.
@@ -209,6 +247,7 @@ func (s *Server) restore(r *http.Request, id string) bool {
 	if !opened || !s.has(id) {
 		return false
 	}
+	s.expectListener(id)
 	s.send(r, id, "notifications/initialized", nil)
 	if record.Level != "" {
 		s.send(r, id, "logging/setLevel", encode(map[string]string{"level": record.Level}))
