@@ -198,6 +198,21 @@ func TestChangesOfSessions(t *testing.T) {
 	}
 }
 
+// TestSessionStoredLater: a session that began while the servers did not answer is known to other gateways when they do.
+func TestSessionStoredLater(t *testing.T) {
+	t.Parallel()
+	p := newGatewayPair(t, newTalker(t, false))
+	good := "Authorization: Bearer s3cret"
+	p.servers.Signal(t, 0, syscall.SIGSTOP)
+	opened, _ := request(t, "POST", p.origins[0]+"/mcp", initializeBody, good)
+	p.servers.Signal(t, 0, syscall.SIGCONT)
+	id := "Mcp-Session-Id: " + opened.Header.Get("Mcp-Session-Id")
+	testutil.Eventually(t, "the other gateway serves it", time.Minute, func() bool {
+		answer, _ := request(t, "POST", p.origins[1]+"/mcp", listBody, good, id)
+		return answer.StatusCode == http.StatusOK
+	})
+}
+
 // TestStreamElsewhere: a client gets what happened since another gateway serves its session, though its last event has a number of the
 // gateway before.
 func TestStreamElsewhere(t *testing.T) {

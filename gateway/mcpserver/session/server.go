@@ -90,11 +90,19 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	s.IDs.open("", func() { s.Sessions.ServeHTTP(w, r) })
 }
 
+// create stores a new session, for createTimeout or in the background.
 func (s *Server) create(ctx context.Context, id string, initialize json.RawMessage) {
-	ctx, cancel := context.WithTimeout(ctx, createTimeout)
-	defer cancel()
-	if err := s.Store.Create(ctx, s.Endpoint, id, Record{Principal: tool.Principal(ctx), Initialize: initialize}); err != nil {
-		s.Logger.WarnContext(ctx, "a session of a client is known to this gateway only", "error", err)
+	ctx = context.WithoutCancel(ctx)
+	stored := make(chan struct{})
+	go func() {
+		defer close(stored)
+		if err := s.Store.Create(ctx, s.Endpoint, id, Record{Principal: tool.Principal(ctx), Initialize: initialize}); err != nil {
+			s.Logger.WarnContext(ctx, "a session of a client is known to this gateway only", "error", err)
+		}
+	}()
+	select {
+	case <-stored:
+	case <-time.After(createTimeout):
 	}
 }
 
