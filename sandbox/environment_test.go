@@ -62,11 +62,12 @@ func inside(t *testing.T, h *Host, r *rootfs, kind Interpreter, code string) str
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { b.Close() })()
-	go func() { // a guest that ends connects no more
+	connecting, stop := context.WithCancel(ctx)
+	go func() { // a guest that ends connects no more; what it has sent before is read
 		<-process.Done()
-		cancel()
+		stop()
 	}()
-	report, err := bridge.Report{}, b.Wait(ctx)
+	report, err := bridge.Report{}, b.Wait(connecting)
 	if err == nil {
 		report, err = b.Run(ctx, bridge.Program{Code: code, ValueLimit: 4096}, bridge.Account{Execution: "test", Limits: bridge.Limits{Calls: 1, Concurrency: 1, Traffic: 1 << 20}}, func() {})
 	}
