@@ -12,7 +12,7 @@ import (
 // Shared is a [Storage] in a store that several gateways share, with one record per principal.
 type Shared struct {
 	bucket  *store.Bucket
-	breaker *store.Breaker // what is learned can be stored later
+	breaker store.Breaker
 }
 
 var _ Storage = (*Shared)(nil)
@@ -23,7 +23,7 @@ func NewShared(in *store.Store) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Shared{bucket: bucket, breaker: new(store.Breaker)}, nil
+	return &Shared{bucket: bucket}, nil
 }
 
 // Load reads the pairs of a principal.

@@ -87,6 +87,46 @@ func newGatewayPair(t *testing.T, up *talker) *gatewayPair {
 	return p
 }
 
+// connect connects a client of an older revision to a gateway, through a balancer.
+func (p *gatewayPair) connect(t *testing.T, at int, opts *mcp.ClientOptions) (*mcp.ClientSession, *balancer) {
+	t.Helper()
+	lb := &balancer{token: "s3cret"}
+	lb.use(t, p.origins[at])
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: p.origins[at] + "/mcp", HTTPClient: &http.Client{Transport: lb}}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // most tests have closed it
+	return c, lb
+}
+
+// tellUpdates returns a handler that sends the resources that were updated, as far as there is room.
+func tellUpdates(told chan<- string) func(context.Context, *mcp.ResourceUpdatedNotificationRequest) {
+	return func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
+		select {
+		case told <- req.Params.URI:
+		default:
+		}
+	}
+}
+
+// update makes an upstream tell of a change until a client is told.
+func update(t *testing.T, up *talker, told <-chan string) {
+	t.Helper()
+	testutil.Eventually(t, "the client is told of updates", time.Minute, func() bool {
+		if err := up.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "doc://1"}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-told:
+			return got == "doc://1"
+		case <-time.After(time.Second):
+			return false
+		}
+	})
+}
+
 // TestSessionAtAnotherGateway: a client of an older revision does not notice that another gateway serves it: its log level, its
 // subscriptions and its stream of notifications are as before.
 func TestSessionAtAnotherGateway(t *testing.T) {
@@ -94,22 +134,10 @@ func TestSessionAtAnotherGateway(t *testing.T) {
 	up := newTalker(t, false)
 	p := newGatewayPair(t, up)
 	told, said := make(chan string, 99), make(chan string, 99)
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
-			select {
-			case told <- req.Params.URI:
-			default:
-			}
-		},
-		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { said <- string(req.Params.Level) },
+	c, lb := p.connect(t, 0, &mcp.ClientOptions{
+		ResourceUpdatedHandler: tellUpdates(told),
+		LoggingMessageHandler:  func(_ context.Context, req *mcp.LoggingMessageRequest) { said <- string(req.Params.Level) },
 	})
-	lb := &balancer{token: "s3cret"}
-	lb.use(t, p.origins[0])
-	c, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: p.origins[0] + "/mcp", HTTPClient: &http.Client{Transport: lb}}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
 	if err := c.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "warning"}); err != nil {
 		t.Fatal(err)
 	}
@@ -138,17 +166,7 @@ func TestSessionAtAnotherGateway(t *testing.T) {
 	if level := soon(t, "the client gets a log message", said); level != "warning" || len(said) > 0 {
 		t.Errorf("a message of level %s, and %d more", level, len(said))
 	}
-	testutil.Eventually(t, "the client is told of updates", time.Minute, func() bool {
-		if err := up.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "doc://1"}); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case got := <-told:
-			return got == "doc://1"
-		case <-time.After(time.Second):
-			return false
-		}
-	})
+	update(t, up, told)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -169,14 +187,7 @@ func TestChangesOfSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lb := &balancer{token: "s3cret"}
-	lb.use(t, p.origins[0])
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
-		&mcp.StreamableClientTransport{Endpoint: p.origins[0] + "/mcp", HTTPClient: &http.Client{Transport: lb}}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
+	c, _ := p.connect(t, 0, nil)
 	slowly := func(change func() error) (session.Record, bool) {
 		p.servers.Signal(t, 0, syscall.SIGSTOP)
 		defer time.AfterFunc(time.Second, func() { p.servers.Signal(t, 0, syscall.SIGCONT) }).Stop()
@@ -192,6 +203,10 @@ func TestChangesOfSessions(t *testing.T) {
 	}
 	if record, ok := slowly(func() error { return c.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "warning"}) }); !ok || record.Level != "warning" {
 		t.Errorf("a level is set: %t %+v", ok, record)
+	}
+	theirs, _ := request(t, "POST", p.origins[0]+"/mcp", `{"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"doc://1"}}`, "Authorization: Bearer 0ther", "Mcp-Session-Id: "+c.ID())
+	if record, ok, err := sessions.Load(t.Context(), "", c.ID()); theirs.StatusCode != http.StatusNotFound || !ok || len(record.Subscribed) != 1 || err != nil {
+		t.Errorf("another principal changes the session: %d %t %+v %v", theirs.StatusCode, ok, record, err)
 	}
 	if record, ok := slowly(c.Close); ok {
 		t.Errorf("closed: %+v", record)
@@ -224,37 +239,13 @@ func TestStreamElsewhere(t *testing.T) {
 	id := opened.Header.Get("Mcp-Session-Id")
 	request(t, "POST", p.origins[0]+"/mcp", `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"doc://1"}}`, good, "Mcp-Session-Id: "+id)
 	request(t, "POST", p.origins[1]+"/mcp", listBody, good, "Mcp-Session-Id: "+id)
-	told := make(chan struct{}, 99)
-	witness := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(context.Context, *mcp.ResourceUpdatedNotificationRequest) {
-			select {
-			case told <- struct{}{}:
-			default:
-			}
-		},
-	})
-	lb := &balancer{token: "s3cret"}
-	lb.use(t, p.origins[1])
-	c, err := witness.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: p.origins[1] + "/mcp", HTTPClient: &http.Client{Transport: lb}}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
+	told := make(chan string, 99)
+	witness, _ := p.connect(t, 1, &mcp.ClientOptions{ResourceUpdatedHandler: tellUpdates(told)})
+	if err := witness.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "doc://1"}); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close() }()
-	if err := c.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "doc://1"}); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // after the second one, the first one is in both streams
-		testutil.Eventually(t, "an update arrives", time.Minute, func() bool {
-			if err := up.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "doc://1"}); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case <-told:
-				return true
-			case <-time.After(time.Second):
-				return false
-			}
-		})
+	for range 2 { // after the second update, the first one is in both streams
+		update(t, up, told)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

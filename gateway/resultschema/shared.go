@@ -15,7 +15,7 @@ const maxShared = 6 << 20
 // Shared is a [Storage] in a store that several gateways share, with one record per upstream.
 type Shared struct {
 	bucket  *store.Bucket
-	breaker *store.Breaker // what is learned can be stored later
+	breaker store.Breaker
 }
 
 var _ Storage = (*Shared)(nil)
@@ -26,7 +26,7 @@ func NewShared(in *store.Store) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Shared{bucket: bucket, breaker: new(store.Breaker)}, nil
+	return &Shared{bucket: bucket}, nil
 }
 
 // Load reads the entries of an upstream.

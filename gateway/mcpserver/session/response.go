@@ -36,8 +36,8 @@ func (w *watched) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flu
 // Unwrap is for [http.ResponseController].
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// heldResponse is a response that is held back if it has some statuses.
-type heldResponse struct {
+// refusal is a response that is held back if it refuses the request with some statuses.
+type refusal struct {
 	http.ResponseWriter
 	holds  func(status int) bool
 	status int // that is held back; 0 for none
@@ -46,7 +46,7 @@ type heldResponse struct {
 }
 
 // WriteHeader implements [http.ResponseWriter].
-func (a *heldResponse) WriteHeader(status int) {
+func (a *refusal) WriteHeader(status int) {
 	switch {
 	case a.sent > 0 || a.status > 0:
 	case a.holds(status):
@@ -58,34 +58,34 @@ func (a *heldResponse) WriteHeader(status int) {
 }
 
 // Write implements [http.ResponseWriter].
-func (a *heldResponse) Write(p []byte) (int, error) {
-	a.WriteHeader(http.StatusOK) // if the handler has not
+func (a *refusal) Write(p []byte) (int, error) {
 	if a.status > 0 {
 		return a.body.Write(p)
+	}
+	if a.sent == 0 {
+		a.sent = http.StatusOK
 	}
 	return a.ResponseWriter.Write(p)
 }
 
 // Flush implements [http.Flusher].
-func (a *heldResponse) Flush() {
-	if a.WriteHeader(http.StatusOK); a.status == 0 {
+func (a *refusal) Flush() {
+	if a.status == 0 {
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
 }
 
 // Unwrap is for [http.ResponseController].
-func (a *heldResponse) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *refusal) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // release sends what was held back.
-func (a *heldResponse) release() {
-	if a.status > 0 {
-		a.ResponseWriter.WriteHeader(a.status)
-		_, _ = a.ResponseWriter.Write(a.body.Bytes())
-	}
+func (a *refusal) release() {
+	a.ResponseWriter.WriteHeader(a.status)
+	_, _ = a.ResponseWriter.Write(a.body.Bytes())
 }
 
 // forget makes the response as if nothing had been written.
-func (a *heldResponse) forget() {
+func (a *refusal) forget() {
 	for _, name := range []string{"Content-Type", "Content-Length", "X-Content-Type-Options"} { // of http.Error
 		a.Header().Del(name)
 	}

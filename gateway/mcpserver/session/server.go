@@ -50,11 +50,11 @@ type Server struct {
 	Options
 	mu       sync.Mutex
 	adopting map[string]*adoption // by the ID of the session
-	silent   map[string]bool      // sessions of other gateways whose clients have not begun to listen here
+	restored map[string]bool      // sessions of other gateways whose clients have not asked for notifications here
 }
 
-// maxSilent is the number of silent sessions above which those that have ended are removed.
-const maxSilent = 1000
+// maxRestored is the number of entries of restored above which those of sessions that have ended are removed.
+const maxRestored = 1000
 
 // adoption is a session of another gateway that is being opened here.
 type adoption struct {
@@ -90,7 +90,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	s.IDs.open("", func() { s.Sessions.ServeHTTP(w, r) })
 }
 
-// create stores a new session, for createTimeout or in the background.
+// create stores a new session. After createTimeout that goes on in the background.
 func (s *Server) create(ctx context.Context, id string, initialize json.RawMessage) {
 	ctx = context.WithoutCancel(ctx)
 	stored := make(chan struct{})
@@ -108,15 +108,10 @@ func (s *Server) create(ctx context.Context, id string, initialize json.RawMessa
 
 // serve serves a request for a session, which another gateway may have opened.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, id string) {
-	change := changeOf(r)
-	if change != nil || r.Method == http.MethodDelete { // the client's next request may arrive at another gateway
-		delayed := &heldResponse{ResponseWriter: w, holds: func(int) bool { return true }}
-		defer delayed.release()
-		w = delayed
-	}
+	s.change(r, id)
 	s.await(r.Context(), id)
-	s.listen(r, id)
-	held := &heldResponse{ResponseWriter: w, holds: func(status int) bool {
+	s.dropForeignEvent(r, id)
+	held := &refusal{ResponseWriter: w, holds: func(status int) bool {
 		return status == http.StatusNotFound || status == http.StatusBadRequest && strings.HasPrefix(r.Header.Get(lastEvent), "_")
 	}}
 	s.Sessions.ServeHTTP(held, r)
@@ -124,66 +119,72 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, id string) {
 	case held.status == http.StatusBadRequest: // the events of the stream of notifications were sent by another gateway
 		r.Header.Del(lastEvent)
 	case held.status == http.StatusNotFound && s.adopt(r, id):
-		s.listen(r, id)
+		s.dropForeignEvent(r, id)
 		rewind(r)
 	case held.status != 0:
 		held.release()
 		return
 	default:
-		s.store(r, id, change, held.sent)
+		s.remove(r, id, held.sent)
 		return
 	}
 	held.forget()
 	last := &watched{ResponseWriter: w}
 	s.Sessions.ServeHTTP(last, r)
-	s.store(r, id, change, last.sent)
+	s.remove(r, id, last.sent)
 }
 
-// listen makes the first request for notifications of a session of another gateway one for all that this gateway has: events are
-// numbered by each gateway.
-func (s *Server) listen(r *http.Request, id string) {
+// dropForeignEvent removes the last event from the first request for notifications of a session that another gateway opened: that gateway
+// has numbered it, and this one has other events with such numbers.
+func (s *Server) dropForeignEvent(r *http.Request, id string) {
 	if last := r.Header.Get(lastEvent); r.Method != http.MethodGet || last != "" && !strings.HasPrefix(last, "_") {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.silent[id] {
-		delete(s.silent, id)
+	if s.restored[id] {
+		delete(s.restored, id)
 		r.Header.Del(lastEvent)
 	}
 }
 
-// expectListener notes that the client of a session of another gateway has not begun to listen here.
-func (s *Server) expectListener(id string) {
+// noteRestored notes that a session of another gateway was opened here.
+func (s *Server) noteRestored(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.silent == nil {
-		s.silent = map[string]bool{}
+	if s.restored == nil {
+		s.restored = map[string]bool{}
 	}
-	if s.silent[id] = true; len(s.silent) <= maxSilent {
+	if s.restored[id] = true; len(s.restored) <= maxRestored {
 		return
 	}
 	known := map[string]bool{}
 	for one := range s.Server.Sessions() {
 		known[one.ID()] = true
 	}
-	maps.DeleteFunc(s.silent, func(id string, _ bool) bool { return !known[id] })
+	maps.DeleteFunc(s.restored, func(id string, _ bool) bool { return !known[id] })
 }
 
-// store stores what a request has changed in its session.
-func (s *Server) store(r *http.Request, id string, change func(*Record), status int) {
-	ctx := context.WithoutCancel(r.Context())
-	var err error
-	switch {
-	case status >= http.StatusMultipleChoices:
+// change stores what a request changes in its session, before the client is answered: its next request may arrive at another gateway.
+func (s *Server) change(r *http.Request, id string) {
+	change := changeOf(r)
+	if change == nil {
 		return
-	case r.Method == http.MethodDelete:
-		err = s.Store.Remove(ctx, s.Endpoint, id)
-	case change != nil:
-		err = s.Store.Change(ctx, s.Endpoint, id, change)
 	}
-	if err != nil {
+	ctx := context.WithoutCancel(r.Context())
+	if err := s.Store.Change(ctx, s.Endpoint, id, tool.Principal(ctx), change); err != nil {
 		s.Logger.WarnContext(ctx, "a change of a client's session is known to this gateway only", "error", err)
+	}
+}
+
+// remove removes a session that a request has ended.
+func (s *Server) remove(r *http.Request, id string, status int) {
+	if r.Method != http.MethodDelete || status >= http.StatusMultipleChoices {
+		return
+	}
+	ctx := context.WithoutCancel(r.Context())
+	if err := s.Store.Remove(ctx, s.Endpoint, id); err != nil {
+		s.Logger.WarnContext(ctx, "the end of a client's session is known to this gateway only", "error", err)
 	}
 }
 
@@ -255,7 +256,7 @@ func (s *Server) restore(r *http.Request, id string) bool {
 	if !opened || !s.has(id) {
 		return false
 	}
-	s.expectListener(id)
+	s.noteRestored(id)
 	s.send(r, id, "notifications/initialized", nil)
 	if record.Level != "" {
 		s.send(r, id, "logging/setLevel", encode(map[string]string{"level": record.Level}))

@@ -89,8 +89,8 @@ func (s *Store) Load(ctx context.Context, endpoint, id string) (r Record, ok boo
 	return r, ok && err == nil, err
 }
 
-// Change changes a session that is stored.
-func (s *Store) Change(ctx context.Context, endpoint, id string, change func(r *Record)) error {
+// Change changes a session of a principal that is stored.
+func (s *Store) Change(ctx context.Context, endpoint, id, principal string, change func(r *Record)) error {
 	return s.breaker.Do(ctx, func(ctx context.Context) error {
 		_, err := s.bucket.Change(ctx, key(endpoint, id), func(before store.Entry) ([]byte, error) {
 			if before.Revision == 0 {
@@ -99,6 +99,9 @@ func (s *Store) Change(ctx context.Context, endpoint, id string, change func(r *
 			var r Record
 			if err := json.Unmarshal(before.Value, &r); err != nil {
 				return nil, err
+			}
+			if r.Principal != principal {
+				return nil, nil
 			}
 			change(&r)
 			return json.Marshal(r)
