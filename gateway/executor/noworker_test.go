@@ -44,7 +44,7 @@ func TestNoWorker(t *testing.T) {
 	}
 	_, err := s.Run(t.Context(), sandbox.Job{ID: "e-1", Interpreter: sandbox.Python, Code: "print(1)"}, toolcall.NoTools{})
 	e, ok := errors.AsType[*tool.Error](err)
-	if !ok || e.Kind.Status() != http.StatusServiceUnavailable || !e.Retryable || !strings.Contains(e.Message, "none has joined") {
+	if !ok || e.Kind.Status() != http.StatusServiceUnavailable || !e.Retryable || !strings.Contains(e.Message, "no worker takes programs: none has joined: start one with") {
 		t.Errorf("%+v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Shared is a [Storage] in a store that several gateways share, with one record per principal.
 type Shared struct {
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker store.Breaker // callers do not wait long: what is learned can be stored later
 }
 
 var _ Storage = (*Shared)(nil)

@@ -37,9 +37,14 @@ func (h *History) LastFailed(ctx context.Context, code string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all := append(ended, slices.DeleteFunc(slices.Clone(elsewhere), isPending)...)
-	failed := lastOf(ctx, all, func(f shared.Found) bool { return isLastFailed(ctx, h, f) })
-	running = append(running, slices.DeleteFunc(elsewhere, func(f shared.Found) bool { return !isPending(f) })...)
+	for _, f := range elsewhere {
+		if isPending(f) {
+			running = append(running, f)
+		} else {
+			ended = append(ended, f)
+		}
+	}
+	failed := lastOf(ctx, ended, func(f shared.Found) bool { return isLastFailed(ctx, h, f) })
 	pending := lastOf(ctx, running, func(f shared.Found) bool { return isOwn(ctx, f) })
 	if pending.Started.After(failed.Started) && (pending.Session == tool.Session(ctx) || failed.Session != tool.Session(ctx)) {
 		return "", pendingError(pending.ID, failed.ID)

@@ -69,7 +69,7 @@ func TestLastElsewhere(t *testing.T) {
 func wantPending(ada context.Context, t *testing.T, two *sharing, id string) {
 	t.Helper()
 	got, err := two.LastFailed(ada, "")
-	if got != "" || err == nil || !strings.Contains(err.Error(), id+", still runs") || !strings.Contains(err.Error(), `resume="e-failed" for the one that failed before`) {
+	if got != "" || err == nil || !strings.Contains(err.Error(), id+", still runs, or its gateway was lost a moment ago") || !strings.Contains(err.Error(), `resume="e-failed" for the one that failed before`) {
 		t.Errorf("the last one runs elsewhere: %q, %v", got, err)
 	}
 	two.wantLast(tool.WithSession(ada, "s-2"), t, "e-later")
@@ -146,7 +146,7 @@ func TestLastIsLocked(t *testing.T) {
 	}
 	one.wantLast(ada, t, "e-again")
 	one.create(t, one.Folder("ada"), journal.Header{ID: "e-runs", Principal: "ada", Session: "s-1", Gateway: one.Copies.Gateway()})
-	if got, err := one.LastFailed(ada, ""); got != "" || err == nil || !strings.Contains(err.Error(), `e-runs, still runs`) || !strings.Contains(err.Error(), `resume="e-again" for the one that failed before`) {
+	if got, err := one.LastFailed(ada, ""); got != "" || err == nil || !strings.Contains(err.Error(), `e-runs, still runs, or its gateway was lost a moment ago`) || !strings.Contains(err.Error(), `resume="e-again" for the one that failed before`) {
 		t.Errorf("the last one runs: %q, %v", got, err)
 	}
 	if err := errors.Join(first.Close(), again.Close()); err != nil {

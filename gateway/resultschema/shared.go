@@ -15,7 +15,7 @@ const maxShared = 6 << 20
 // Shared is a [Storage] in a store that several gateways share, with one record per upstream.
 type Shared struct {
 	bucket  *store.Bucket
-	breaker store.Breaker
+	breaker store.Breaker // callers do not wait long: what is learned can be stored later
 }
 
 var _ Storage = (*Shared)(nil)

@@ -94,7 +94,7 @@ func (r codeRun) runProgram(ctx context.Context, n *node, at location, attempt i
 		return result{}, err
 	}
 	for {
-		e, err := r.executeRefused(ctx, n, at, attempt, p, args, before)
+		e, err := r.executeWithRetry(ctx, n, at, attempt, p, args, before)
 		if err != nil {
 			return result{}, err
 		}
@@ -124,8 +124,8 @@ func (r codeRun) previousExecutions(ctx context.Context, at location, attempt in
 // workerWait is how long a step waits for a worker.
 const workerWait = 5 * time.Minute
 
-// executeRefused executes a program, and tries it again while it is refused. What was held stays what is resumed.
-func (r codeRun) executeRefused(ctx context.Context, n *node, at location, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
+// executeWithRetry executes a program. It tries again while the program is refused, and for workerWait while no worker takes programs.
+func (r codeRun) executeWithRetry(ctx context.Context, n *node, at location, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
 	for began := time.Now(); ; {
 		e, err := r.execute(ctx, n, at, attempt, p, args, before)
 		waits := errors.Is(err, execution.ErrNoWorker) && time.Since(began) < workerWait

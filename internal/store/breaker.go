@@ -22,7 +22,7 @@ var ErrUnavailable = errors.New("not tried, as the store did not answer a moment
 
 // Breaker is a circuit breaker: after a timeout it refuses calls for a while, so that a store that does not answer
 // does not delay each caller. After the pause one caller tries the store, and the others are refused until it answers. The
-// zero value is that of a store of one process, and of callers that need no answer. It is safe for concurrent use.
+// zero value is for a store of one process, and for callers that do not wait long. It is safe for concurrent use.
 type Breaker struct {
 	store *Store // nil for the zero value
 
@@ -59,7 +59,7 @@ func (b *Breaker) away() error {
 	if !b.store.Shared() || b.store.members.isNew() {
 		return nil
 	}
-	return b.store.Available()
+	return b.store.members.available()
 }
 
 func (b *Breaker) timeout() time.Duration {
