@@ -90,7 +90,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	s.IDs.open("", func() { s.Sessions.ServeHTTP(w, r) })
 }
 
-// create stores a new session. After createTimeout that goes on in the background.
+// create stores a new session. After createTimeout it continues in the background.
 func (s *Server) create(ctx context.Context, id string, initialize json.RawMessage) {
 	ctx = context.WithoutCancel(ctx)
 	stored := make(chan struct{})
